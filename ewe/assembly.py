@@ -183,10 +183,8 @@ def wire(
     uses_memory = policy.verifies or (policy.retrieves and not copies)
     input_processor = InputProcessor(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)
     in_prompt = _prompt_passages(config, policy, unit_tokenizer, input_processor)
-    pauses = Pauses(
-        policy, config.feedback, retrieval, verification, keeper, rewriter, in_prompt, config.pipeline.passages,
-        remembers=components.memories is not None,
-    )  # fmt: skip
+    remembers = components.memories is not None
+    pauses = Pauses(policy, config.feedback, retrieval, verification, keeper, rewriter, in_prompt, remembers)
     chosen = config.scheduler.async_scheduling
     core = EngineCore(
         config=config,
@@ -234,7 +232,8 @@ def _prompt_passages(
     has_weights = config.memory.veracity_weighting != "off"  # which a prompt does not know
     if units is None or place == "units" or has_weights or not getattr(policy, "reads_in_prompt", False):
         return None
-    return PromptPassages(PromptMaker(input_processor.tokenizer, units, config), input_processor)
+    prompts = PromptMaker(input_processor.tokenizer, units, config)
+    return PromptPassages(prompts, input_processor, config.pipeline.passages)
 
 
 def _states_kept(config: Config, components: Components) -> Literal["hidden", "queries"] | None:

@@ -198,6 +198,10 @@ class InputProcessor:
         self.check_ids("prompt", ids)
         return tuple(ids)
 
+    def least_room(self, params: SamplingParams) -> int:
+        """How many tokens passages in a prompt leave the answer: those it may have, or half of the context."""
+        return min(params.max_tokens, self.limits.max_model_len // 2)
+
     def encode(self, text: str, add_special_tokens: bool) -> list[int]:
         """The tokens of a text as a prompt has them: with the control tokens that it spells without marks.
 

@@ -60,8 +60,8 @@ class Pauses:
     """Opens pauses: asks the policy, submits its retrievals and checks; and ends them when the answers have come.
 
     retrieval and verification may be None where the policy never asks for them. prompt_passages: puts what the question
-    brings into the prompt; None: it becomes units. num_for_prompt: how many passages that are, at most. remembers:
-    whether memories are searched, too, in which "What is my name?" finds something.
+    brings into the prompt; None: it becomes units. remembers: whether memories are searched, too, in which "What is my
+    name?" finds something.
     """
 
     policy: Policy
@@ -71,7 +71,6 @@ class Pauses:
     keeper: MemoryKeeper
     rewriter: Rewriter
     prompt_passages: PromptPassages | None = None
-    num_for_prompt: int = 0
     remembers: bool = False
 
     def start(self, sequence: Sequence) -> None:
@@ -82,9 +81,11 @@ class Pauses:
         state = sequence.feedback
         state.is_small_talk = not self.remembers and is_small_talk(question)
         if not state.is_small_talk:
-            state.is_of_question = self.prompt_passages is not None and self.prompt_passages.fits(sequence)
-            top_k = self.num_for_prompt if state.is_of_question else None
-            self._retrieve(sequence, subject_of(question), top_k)
+            in_prompt = self.prompt_passages
+            if in_prompt is not None and not in_prompt.fits(sequence):
+                in_prompt = None
+            state.is_of_question = in_prompt is not None
+            self._retrieve(sequence, subject_of(question), None if in_prompt is None else in_prompt.most)
 
     def look(self, sequence: Sequence) -> None:
         """Looks at the draft if the policy is due, and opens the pause that it decides on."""

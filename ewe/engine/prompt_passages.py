@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Batch
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 from ewe.engine.input_processor import InputProcessor
 from ewe.engine.prompt_maker import PromptMaker
@@ -14,13 +17,32 @@ from ewe.errors import PromptTooLongError
 from ewe.placement import MARK, PlacedPrompt
 from ewe.types import Passage, ScoredPassage
 
+_T = TypeVar("_T")
+
+
+def fitting(
+    build: Callable[[tuple[Passage, ...]], _T], passages: tuple[Passage, ...], least: int, room: Callable[[_T], int]
+) -> tuple[_T, tuple[Passage, ...]] | None:
+    """What `build` makes of as many passages, the best first, as leave the answer at least so many tokens, and these.
+
+    room: how many an answer to what was built may have. None if even one is too many.
+    """
+    while passages:
+        with suppress(PromptTooLongError):
+            built = build(passages)
+            if room(built) >= least:
+                return built, passages
+        passages = passages[:-1]
+    return None
+
 
 @dataclass(frozen=True, slots=True)
 class PromptPassages:
-    """Puts passages into the prompts of sequences of which nothing has been computed yet."""
+    """Puts passages into the prompts of sequences of which nothing has been computed yet; most: so many at most."""
 
     prompts: PromptMaker
     input_processor: InputProcessor
+    most: int
 
     def fits(self, sequence: Sequence) -> bool:
         """Whether the request's prompt has a place for memory inside."""
@@ -35,15 +57,11 @@ class PromptPassages:
         What is not to be believed at all (veracity 0) is left out, too.
         """
         passages = tuple(hit.passage for hit in hits if hit.passage.veracity != 0)
-        params, limits = sequence.request.params, self.input_processor.limits
-        least = min(params.max_tokens, limits.max_model_len // 2)
-        while passages:
-            with suppress(PromptTooLongError):
-                request = self._with_passages(sequence.request, passages)
-                if request.max_tokens >= least:
-                    self._set(sequence, request, passages)
-                    return
-            passages = passages[:-1]
+        least = self.input_processor.least_room(sequence.request.params)
+        build = partial(self._with_passages, sequence.request)
+        found = fitting(build, passages, least, lambda request: request.max_tokens)
+        if found is not None:
+            self._set(sequence, *found)
 
     def _with_passages(self, request: TokenizedRequest, passages: Batch[Passage]) -> TokenizedRequest:
         asked = request.asked

@@ -12,6 +12,7 @@ from ewe.assembly import Engine
 from ewe.engine.core import EngineCore
 from ewe.engine.detokenizer import Detokenizer
 from ewe.engine.prompt_maker import PromptMaker
+from ewe.engine.prompt_passages import fitting
 from ewe.engine.request import Prompt, Request
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
@@ -94,18 +95,16 @@ class PipelineDriver:
         Passages may take no more than leaves the text its tokens, or half of the context if it may have more. Raises
         InvalidRequestError if the rest of the prompt is too long.
         """
-        least = min(params.max_tokens, self._engine.loaded.max_model_len // 2)
-        passages = ask.passages
-        while True:
-            with suppress(PromptTooLongError):
-                sequence = self._build(request, ask, passages, params)
-                if sequence.request.max_tokens >= least or not passages:
-                    return sequence, passages
-            if not passages:
-                raise PromptTooLongError(f"policy {self._policy}: a prompt of its own is too long for the model")
-            passages = passages[:-1]
+        least = self._engine.input_processor.least_room(params)
+        build = partial(self._build, request, ask, params)
+        found = fitting(build, ask.passages, least, lambda sequence: sequence.request.max_tokens)
+        if found is not None:
+            return found
+        with suppress(PromptTooLongError):
+            return build(()), ()
+        raise PromptTooLongError(f"policy {self._policy}: a prompt of its own is too long for the model")
 
-    def _build(self, request: Sequence, ask: Ask, passages: tuple[Passage, ...], params: SamplingParams) -> Sequence:
+    def _build(self, request: Sequence, ask: Ask, params: SamplingParams, passages: tuple[Passage, ...]) -> Sequence:
         asked = request.request.asked
         assert isinstance(asked.prompt, str | PlacedPrompt)
         if ask.text is None:

@@ -43,8 +43,8 @@ def bench_with(shelf: Shelf, max_model_len: int = 2000, top_k: int = 4) -> Bench
     config = Config.from_mapping(settings)
     bench = Bench(config, shelf, None, words("Aa bb. Cc dd. Ee."), max_model_len=max_model_len)
     prompts = PromptMaker(CharTokenizer(), CharUnits(24), config)  # type: ignore[arg-type]
-    bench.core.pauses.prompt_passages = PromptPassages(prompts, bench.engine.input_processor)
-    bench.core.pauses.num_for_prompt = config.pipeline.passages
+    most = config.pipeline.passages
+    bench.core.pauses.prompt_passages = PromptPassages(prompts, bench.engine.input_processor, most)
     return bench
 
 
