@@ -9,9 +9,9 @@ from typing import Any
 
 from ewe.client import Answer
 from ewe.conversation import Conversation
-from ewe.engine.request import Document, Prompt, Request
+from ewe.engine.request import Document, Prompt, Request, stream_request
 from ewe.engine.stream_events import StreamEvent
-from ewe.errors import EngineDeadError, InvalidRequestError
+from ewe.errors import EngineDeadError
 from ewe.llm import LLM
 from ewe.sampling import SamplingParams
 from ewe.tool_calls.tools import ToolChoice
@@ -67,9 +67,6 @@ class AsyncLLM:
         closed_world: bool | None = None,
     ) -> AsyncIterator[StreamEvent]:
         """Events of one answer as it is written, as LLM.stream yields them."""
-        params = params or SamplingParams()
-        if params.n != 1:
-            raise InvalidRequestError("a stream carries one answer: set n to 1")
         loop = asyncio.get_running_loop()
         events: asyncio.Queue[StreamEvent | EngineDeadError] = asyncio.Queue()
 
@@ -78,18 +75,10 @@ class AsyncLLM:
                 _post(loop, events, answer)
 
         listener = partial(_post, loop, events)
-        request = Request(
-            prompt,
-            params,
-            documents,
-            question,
-            memory,
-            None,
-            listener,
-            add_special_tokens,
-            adapter=adapter,
-            closed_world=closed_world,
-        )
+        request = stream_request(
+            prompt, params, listener, documents=documents, question=question, memory=memory,
+            add_special_tokens=add_special_tokens, adapter=adapter, closed_world=closed_world,
+        )  # fmt: skip
         sequence = self.llm.client.build(request)
         finished = False
         try:

@@ -14,7 +14,7 @@ from ewe.client import EngineClient
 from ewe.components import make_components, memory_store, preflight
 from ewe.config import Config, resolve_config, with_named
 from ewe.conversation import Conversation, as_conversations, check_conversation, question_of
-from ewe.engine.request import Document, Prompt, Request, as_params, as_prompts
+from ewe.engine.request import Document, Prompt, Request, as_params, as_prompts, stream_request
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.loading import OnLoad, ignore_step
 from ewe.placement import PlacedPrompt
@@ -210,22 +210,11 @@ class LLM:
         question: what retrieval and verification are told in place of a prompt that holds more, like a conversation's.
         Leaving the iterator early aborts the request. Raises InvalidRequestError at once, before the first event.
         """
-        params = params or SamplingParams()
-        if params.n != 1:
-            raise InvalidRequestError("a stream carries one answer: set n to 1")
         events: queue.SimpleQueue[StreamEvent | EngineDeadError] = queue.SimpleQueue()
-        request = Request(
-            prompt,
-            params,
-            documents,
-            question,
-            memory,
-            None,
-            events.put,
-            add_special_tokens,
-            adapter=adapter,
-            closed_world=closed_world,
-        )
+        request = stream_request(
+            prompt, params, events.put, documents=documents, question=question, memory=memory,
+            add_special_tokens=add_special_tokens, adapter=adapter, closed_world=closed_world,
+        )  # fmt: skip
         return self.client.events(self.client.build(request), events)
 
     def apply_chat_template(self, messages: Conversation, tools: ToolUse | None = None) -> str:

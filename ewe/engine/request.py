@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field
+from typing import Any
 
 from ewe.engine.stream_events import StreamEvent
 from ewe.errors import InvalidRequestError
@@ -102,6 +103,19 @@ class TokenizedRequest:
     def num_prompt_tokens(self) -> int:
         """Tokens of the whole prompt."""
         return len(self.prefix_ids) + len(self.prompt_ids)
+
+
+def stream_request(
+    prompt: Prompt, params: SamplingParams | None, listener: Callable[[StreamEvent], None], **given: Any
+) -> Request:
+    """The request of a stream, which carries one answer; given: as `Request` takes it.
+
+    Raises InvalidRequestError for several answers.
+    """
+    params = params or SamplingParams()
+    if params.n != 1:
+        raise InvalidRequestError("a stream carries one answer: set n to 1")
+    return Request(prompt, params, listener=listener, **given)
 
 
 def as_prompts(prompts: Prompt | Batch[Prompt]) -> list[Prompt]:
