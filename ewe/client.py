@@ -235,7 +235,7 @@ class EngineClient:
     def _finish(self, sequence: Sequence, generation: Generation) -> None:
         if self.components.memories is not None:  # first: who has the answer may wait for what it teaches
             request = sequence.request
-            self.components.memories.learn(generation, sequence.evidence, request.memory, request.question)
+            self.components.memories.learn(generation, sequence.evidence, request.memory, request.user_text)
         on_answer = self._waiting.get(sequence.request.id)
         if on_answer is not None:
             on_answer(generation)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ewe.errors import InvalidRequestError
+from ewe.text.follow_up import topic_of_questions
 
 Message = Mapping[str, Any]
 Conversation = Sequence[Message]
@@ -41,6 +42,11 @@ def check_conversation(messages: Any, name: str = "messages") -> Conversation:
 def question_of(messages: Conversation) -> str:
     """The user's last message of a conversation: what is to be answered; empty if the user says nothing."""
     return next((str(message["content"]) for message in reversed(messages) if message.get("role") == "user"), "")
+
+
+def topic_of(messages: Conversation) -> str:
+    """What the user's last message is about where it follows up on an earlier one; empty where it stands alone."""
+    return topic_of_questions([str(message["content"]) for message in messages if message.get("role") == "user"])
 
 
 def texts_of(messages: Conversation) -> list[str]:

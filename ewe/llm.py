@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ewe.client import EngineClient
 from ewe.components import make_components, memory_store, preflight
 from ewe.config import Config, resolve_config, with_named
-from ewe.conversation import Conversation, as_conversations, check_conversation, question_of
+from ewe.conversation import Conversation, as_conversations, check_conversation, question_of, topic_of
 from ewe.engine.request import Document, Prompt, Request, as_params, as_prompts, stream_request
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.loading import OnLoad, ignore_step
@@ -181,6 +181,7 @@ class LLM:
                 own,
                 documents,
                 question_of(conversation),
+                topic_of(conversation),
                 memory,
                 tools,
                 add_special_tokens=False,

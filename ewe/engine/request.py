@@ -21,7 +21,7 @@ class Request:
     """One prompt and all that goes with it.
 
     documents: texts or passages that fill the memory at the start. question: what retrieval and verification are told
-    in place of the prompt, if it is not empty. memory: whose long-term memories it may use; None: those that the
+    in place of the prompt, if it is not empty; topic: what it is about, where it follows up on earlier turns. memory: whose long-term memories it may use; None: those that the
     settings name. tools: what may be called, and how. listener: hears of all `n` answers, in the engine's thread.
     salt: requests with different salts share no encoded units. adapter: the name of the LoRA adapter that computes it;
     empty for none. shared_prefix: how the prompt begins, if others do, too: without memory, this is encoded once for
@@ -35,6 +35,7 @@ class Request:
     params: SamplingParams = field(default_factory=SamplingParams)
     documents: Batch[Document] | None = None
     question: str = ""
+    topic: str = ""
     memory: MemoryOptions | None = None
     tools: ToolUse | None = None
     listener: Callable[[StreamEvent], None] | None = None
@@ -77,7 +78,7 @@ class Request:
 class TokenizedRequest:
     """A request that has been checked; its `n` answers share it.
 
-    asked: the request as it was stated. prompt: its text; question: what retrieval and verification are told of it.
+    asked: the request as it was stated. prompt: its text; question: what retrieval and verification are told of it, under its topic.
     prefix_ids: the prompt up to its memory, which is encoded apart and shared (design 2.6), empty where units are bare;
     prompt_ids: the rest. start_position: the rotary position of the rest's first token (design 2.2). max_tokens: how
     many may be generated. memory: whose long-term memories it may use.
@@ -98,6 +99,11 @@ class TokenizedRequest:
     def params(self) -> SamplingParams:
         """How its tokens are chosen."""
         return self.asked.params
+
+    @property
+    def user_text(self) -> str:
+        """What the user says in it, without its topic."""
+        return self.asked.question if self.asked.question.strip() else self.prompt
 
     @property
     def num_prompt_tokens(self) -> int:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
-from ewe.conversation import question_of, texts_of
+from ewe.conversation import question_of, texts_of, topic_of
 from ewe.json_schema import check_schema
 from ewe.server.answers import citations, finish_reason
 from ewe.server.bridge import Run
@@ -56,6 +56,7 @@ def _order(body: schemas.ChatRequest, tools: ToolUse | None) -> Order:
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         special_tokens=False,
         question=question_of(messages),
+        topic=topic_of(messages),
         tools=tools,
     )
 

@@ -156,6 +156,7 @@ class Service:
             add_special_tokens=order.special_tokens,
             salt=_salt(key, wanted.cache_salt),
             question=order.question,
+            topic=order.topic,
             memory=self.tenants.options(key, wanted.memory, llm.config.longterm),
             tools=order.tools,
             adapter=adapter,

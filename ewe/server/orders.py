@@ -19,7 +19,7 @@ class Order:
     texts: the field that they are made of, and the texts in it.
     max_tokens: what the request asks for, in its field `length_field`; without it an answer may have
     default_max_tokens (None: what the context leaves). question: what retrieval and verification are told in place of a
-    prompt that holds more. tools: what may be called.
+    prompt that holds more; topic: what that follows up on. tools: what may be called.
     """
 
     wanted: SamplingRequest
@@ -33,6 +33,7 @@ class Order:
     prompt_logprobs: int | None = None
     special_tokens: bool = True
     question: str = ""
+    topic: str = ""
     tools: ToolUse | None = None
 
 

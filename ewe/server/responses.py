@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
-from ewe.conversation import question_of, texts_of
+from ewe.conversation import question_of, texts_of, topic_of
 from ewe.server.answers import citations, ewe_result, usage
 from ewe.server.bridge import Run
 from ewe.server.engine_service import Service, service_of
@@ -45,6 +45,7 @@ def _order(body: schemas.ResponsesRequest) -> Order:
         logprobs=body.wants_logprobs,
         special_tokens=False,
         question=question_of(messages),
+        topic=topic_of(messages),
     )
 
 

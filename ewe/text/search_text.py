@@ -33,11 +33,13 @@ _ASKING = re.compile(
 def subject_of(request: str) -> str:
     """The request without a beginning that only asks, like "Tell me about"; the whole of it if there is none.
 
-    In an encyclopedia "tell" and "me" are rare words: in a search by words they would weigh as much as a name.
+    In an encyclopedia "tell" and "me" are rare words: in a search by words they would weigh as much as a name. Of a
+    request of two lines, a topic and what is asked of it, the last begins so.
     """
-    found = _ASKING.match(request.strip())
-    subject = request.strip()[found.end() :].rstrip(" .!?") if found else ""
-    return subject or request
+    topic, line, last = request.strip().rpartition("\n")
+    found = _ASKING.match(last)
+    subject = last[found.end() :].rstrip(" .!?") if found else ""
+    return topic + line + subject if subject else request
 
 
 _TALK = words_of(

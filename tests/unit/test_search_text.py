@@ -15,6 +15,7 @@ from ewe.text.search_text import is_small_talk, subject_of
         ("Please write me a detailed two-page biography of Ada Lovelace.", "Ada Lovelace"),
         ("tell me about traffic in Rome. Is it bad?", "traffic in Rome. Is it bad"),
         ("Write about Rome", "Rome"),
+        ("the Eiffel Tower\nTell me more about its lifts.", "the Eiffel Tower\nits lifts"),
     ],
 )
 def test_the_words_that_ask_are_left_out(request_text: str, subject: str) -> None:
