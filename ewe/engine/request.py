@@ -21,14 +21,14 @@ class Request:
     """One prompt and all that goes with it.
 
     documents: texts or passages that fill the memory at the start. question: what retrieval and verification are told
-    in place of the prompt, if it is not empty; topic: what it is about, where it follows up on earlier turns. memory: whose long-term memories it may use; None: those that the
-    settings name. tools: what may be called, and how. listener: hears of all `n` answers, in the engine's thread.
-    salt: requests with different salts share no encoded units. adapter: the name of the LoRA adapter that computes it;
-    empty for none. shared_prefix: how the prompt begins, if others do, too: without memory, this is encoded once for
-    all. kept: special tokens whose texts are not left out, by id. is_plain: only decoding, whatever the policy.
-    label_token_ids: the answer is the likeliest of these tokens, its `top_logprobs` those of all of them (if `logprobs`
-    are asked for); the prompt goes before all others. closed_world: whether what the datastore does not bear is refuted
-    as unsupported; None: as the settings say.
+    in place of the prompt, if it is not empty; topic: what it is about, where it follows up on earlier turns. memory:
+    whose long-term memories it may use; None: those that the settings name. tools: what may be called, and how.
+    listener: hears of all `n` answers, in the engine's thread. salt: requests with different salts share no encoded
+    units. adapter: the name of the LoRA adapter that computes it; empty for none. shared_prefix: how the prompt begins,
+    if others do, too: without memory, this is encoded once for all. kept: special tokens whose texts are not left out,
+    by id. is_plain: only decoding, whatever the policy. label_token_ids: the answer is the likeliest of these tokens,
+    its `top_logprobs` those of all of them (if `logprobs` are asked for); the prompt goes before all others.
+    closed_world: whether what the datastore does not bear is refuted as unsupported; None: as the settings say.
     """
 
     prompt: Prompt
@@ -78,10 +78,10 @@ class Request:
 class TokenizedRequest:
     """A request that has been checked; its `n` answers share it.
 
-    asked: the request as it was stated. prompt: its text; question: what retrieval and verification are told of it, under its topic.
-    prefix_ids: the prompt up to its memory, which is encoded apart and shared (design 2.6), empty where units are bare;
-    prompt_ids: the rest. start_position: the rotary position of the rest's first token (design 2.2). max_tokens: how
-    many may be generated. memory: whose long-term memories it may use.
+    asked: the request as it was stated. prompt: its text; question: what retrieval and verification are told of it,
+    under its topic. prefix_ids: the prompt up to its memory, which is encoded apart and shared (design 2.6), empty
+    where units are bare; prompt_ids: the rest. start_position: the rotary position of the rest's first token (design
+    2.2). max_tokens: how many may be generated. memory: whose long-term memories it may use.
     """
 
     id: str

@@ -56,9 +56,10 @@ def test_a_follow_up_is_looked_up_and_checked_under_its_topic() -> None:
 
 def test_memories_learn_from_what_the_user_says_without_its_topic() -> None:
     bench = Bench(Config.from_mapping({"policy": "ewe", "memory": MEMORY}), Notebook(), Answers({}), words("Aa."))
-    build = bench.engine.input_processor.build
-    assert build("a", Request(TEMPLATED, question="I like it.", topic="the Eiffel Tower")).user_text == "I like it."
-    assert build("b", Request(TEMPLATED)).user_text == TEMPLATED
+    asked = Request(TEMPLATED, question="I like it.", topic="the Eiffel Tower")
+    for request, said in ((asked, "I like it."), (Request(TEMPLATED), TEMPLATED)):
+        [sequence] = bench.engine.input_processor.build("a", request)
+        assert sequence.request.user_text == said
 
 
 def test_the_topic_of_a_conversation_is_what_the_user_follows_up_on() -> None:
