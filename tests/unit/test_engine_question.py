@@ -58,7 +58,7 @@ def test_memories_learn_from_what_the_user_says_without_its_topic() -> None:
     bench = Bench(Config.from_mapping({"policy": "ewe", "memory": MEMORY}), Notebook(), Answers({}), words("Aa."))
     asked = Request(TEMPLATED, question="I like it.", topic="the Eiffel Tower")
     for request, said in ((asked, "I like it."), (Request(TEMPLATED), TEMPLATED)):
-        [sequence] = bench.engine.input_processor.build("a", request)
+        sequence = bench.engine.input_processor.build("a", request)
         assert sequence.request.user_text == said
 
 
