@@ -12,8 +12,9 @@ import httpx
 from starlette.types import Message, Send
 
 from ewe.router.replicas import ENGINE_DEAD, QUEUE_FULL, Replica
+from ewe.server.error_forms import end_of_stream
 from ewe.server.error_responses import RefusedError, code_of
-from ewe.server.streaming import DEATH, DONE, PING, record
+from ewe.server.sse import DEATH, PING
 
 OF_THE_FIRST = ("/v1/files", "/v1/batches")  # what only one server keeps
 _WITH_EFFECTS = (*OF_THE_FIRST, "/v1/memories")  # what may have been done although the answer is lost
@@ -26,7 +27,6 @@ _MOST_HELD = 1 << 20  # bytes of an answer that are looked through before it is 
 _MOST_HEADERS = 256
 _END_OF_RECORD = re.compile(rb"\n\r?\n|\r\r")
 _LOST = RefusedError(502, "the server that wrote this answer is gone; ask again", code="replica_lost")
-_END_OF_LOST_STREAM = f"\n\n{record(_LOST.body)}{DONE}".encode()
 
 _log = logging.getLogger("ewe.server")
 
@@ -86,7 +86,7 @@ async def ask(client: httpx.AsyncClient, replica: Replica, call: Call, send: Sen
         async with replica.waiting():
             response = await stack.enter_async_context(asking)
             _check_head(response)
-            answer = _Answer(replica, response)
+            answer = _Answer(replica, response, call.path)
             refusal = await answer.open()
         if refusal is None:
             await answer.pass_on(send)
@@ -118,11 +118,16 @@ def _as_seen_here(header: tuple[bytes, bytes], url: str) -> tuple[bytes, bytes]:
     return header
 
 
+def _end_of_lost_stream(path: str) -> bytes:
+    return f"\n\n{_LOST.record_for(path)}{end_of_stream(path)}".encode()
+
+
 class _Answer:
     """What a replica says: its beginning is looked at before anything is passed on."""
 
-    def __init__(self, replica: Replica, response: httpx.Response) -> None:
+    def __init__(self, replica: Replica, response: httpx.Response, path: str) -> None:
         self._replica = replica
+        self._path = path
         # A length beside chunks means nothing, and must not be told.
         without = [b"date", *([b"content-length"] if "transfer-encoding" in response.headers else [])]
         headers = [_as_seen_here(header, replica.url) for header in passed_on(response.headers.raw, *without)]
@@ -158,7 +163,7 @@ class _Answer:
             self._replica.failed += 1
             fields = {"replica": self._replica.name, "state": self._replica.state}
             _log.warning("broken off", extra={"fields": fields})
-            end = _END_OF_LOST_STREAM if self._is_stream else None
+            end = _end_of_lost_stream(self._path) if self._is_stream else None
         if end is not None:  # else there is none, so that nobody takes the answer for whole
             await send({"type": "http.response.body", "body": end})
 

@@ -20,6 +20,8 @@ _MOST_CHARACTERS = 4000  # of a question, from its end on, where it is asked
 _MOST_KEYS = 1 << 16  # remembered by one server
 _WORDS = re.compile(r"\w+")
 _OF_A_UNIT = ("title", "text", "source", "date")  # of a document: what its unit can hold
+_ELSEWHERE = ("content", "data")  # where other APIs' documents have it
+_BROUGHT = ("search_result", "document")  # blocks of messages that are documents
 
 
 def affinity_key(session: str, body: Any, find_passage: FindPassage | None = None) -> str:
@@ -66,7 +68,7 @@ class SeenKeys:
 
 
 def _foreseen(body: Mapping[str, Any], find_passage: FindPassage | None) -> str:
-    documents = _list(body.get("documents"))
+    documents = [*_list(body.get("documents")), *_brought(body)]
     if documents:
         # The smallest of their hashes: requests that share most of their documents mostly have the same (MinHash).
         return f"document {min(place_of(_unit_text(item)) for item in documents)}"
@@ -79,10 +81,18 @@ def _foreseen(body: Mapping[str, Any], find_passage: FindPassage | None) -> str:
     return f"passage {passage}" if passage else f"question {words}" if words else ""
 
 
+def _brought(body: Mapping[str, Any]) -> list[Any]:
+    """Documents that stand in messages, as Anthropic's API has them."""
+    messages = [item for item in _list(body.get("messages")) if isinstance(item, Mapping)]
+    blocks = [block for item in messages for block in _list(item.get("content")) if isinstance(block, Mapping)]
+    return [block for block in blocks if block.get("type") in _BROUGHT]
+
+
 def _unit_text(document: Any) -> str:
     """What the unit of a document says, however it is sent and whatever its id is."""
     fields = document if isinstance(document, Mapping) else {"text": document}
-    return "\n".join(str(fields.get(name) or "").strip() for name in _OF_A_UNIT)
+    own = "\n".join(str(fields.get(name) or "").strip() for name in _OF_A_UNIT)
+    return own + "".join(str(fields.get(name) or "") for name in _ELSEWHERE)
 
 
 def _question(body: Mapping[str, Any]) -> str:

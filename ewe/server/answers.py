@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from operator import add
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from ewe.json_schema import GRAMMAR_FAILED
 from ewe.server.error_responses import RefusedError
 from ewe.server.schemas import common as schemas
 from ewe.text.prompt_injection import addresses_the_reader
-from ewe.types import Claim, Generation, Passage, Verdict
+from ewe.types import Claim, Generation, Passage, Sentence, Verdict
 
 
 def check_finished(generation: Generation, own_deadline: bool) -> None:
@@ -35,6 +35,15 @@ def finish_reason(generation: Generation) -> Literal["stop", "length"]:
     return "stop" if generation.finish_reason == "stop" else "length"
 
 
+def stop_string(generation: Generation, stops: Sequence[str], tokenizer: Any) -> str | None:
+    """Which of the strings ended the answer; it is written in its tokens and left out of its text."""
+    if not stops or generation.finish_reason != "stop":
+        return None
+    written = tokenizer.decode(generation.token_ids, skip_special_tokens=True)
+    places = {stop: written.find(stop) for stop in stops if stop in written}
+    return min(places, key=places.__getitem__, default=None)
+
+
 def usage(generations: Sequence[Generation]) -> schemas.Usage:
     """Tokens of one request: each prompt once, and all that was written, taken back or not."""
     prompt = sum(item.stats.prompt_tokens for item in generations if item.index == 0)
@@ -52,12 +61,17 @@ def counted(prompt: int, written: int, discarded: int) -> schemas.Usage:
     )
 
 
+def supporting(sentence: Sentence) -> list[str]:
+    """The ids of the sources that support a claim of a sentence."""
+    supported = [claim for claim in sentence.claims if claim.verdict is Verdict.SUPPORTED]
+    return list(dict.fromkeys(id_ for claim in supported for id_ in claim.evidence_ids))
+
+
 def citations(generation: Generation) -> list[schemas.Annotation]:
     """One citation per sentence and source that supports a claim of it."""
     found = []
     for sentence in generation.sentences:
-        supported = [claim for claim in sentence.claims if claim.verdict is Verdict.SUPPORTED]
-        for name in dict.fromkeys(id_ for claim in supported for id_ in claim.evidence_ids):
+        for name in supporting(sentence):
             passage = generation.sources.get(name)
             citation = schemas.UrlCitation(
                 url=(passage.url if passage else "") or f"ewe:{quote(name, safe='')}",

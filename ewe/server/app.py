@@ -12,8 +12,10 @@ from starlette.middleware.cors import CORSMiddleware
 from ewe.llm import LLM
 from ewe.server import (
     VERSION,
+    anthropic_messages,
     batches,
     chat,
+    cohere_chat,
     completions,
     embed_rerank,
     memories,
@@ -37,7 +39,10 @@ if TYPE_CHECKING:
     from ewe.server.tracing import Tracing
 
 _ROUTERS = (
-    *(module.router for module in (operation, chat, completions, responses, embed_rerank)),
+    *(
+        module.router
+        for module in (operation, chat, completions, responses, anthropic_messages, cohere_chat, embed_rerank)
+    ),
     operation.tokens_router,
     # The routes with names come before those with ids.
     *(module.router for module in (verify_text, memory_changes_routes, memories, batches, page, api_docs)),

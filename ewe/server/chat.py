@@ -30,7 +30,7 @@ async def create_chat_completion(body: schemas.ChatRequest, request: Request) ->
     """Goes on with a conversation; with `stream` text is sent as it becomes final, or as drafts with revisions."""
     service = service_of(request)
     tools = _tool_use(service, body)
-    run = await service.begin(request, _order(body, tools))
+    run = await service.begin(request, chat_order(body, tools))
     return await respond(request, run, _ChatAnswer(service, run, body, tools), body.stream)
 
 
@@ -45,7 +45,8 @@ def _tool_use(service: Service, body: schemas.ChatRequest) -> ToolUse | None:
     return tools
 
 
-def _order(body: schemas.ChatRequest, tools: ToolUse | None) -> Order:
+def chat_order(body: schemas.ChatRequest, tools: ToolUse | None = None) -> Order:
+    """What a conversation asks of the engine."""
     messages = [message.for_template for message in body.messages]
     return Order(
         wanted=body,

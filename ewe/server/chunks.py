@@ -13,7 +13,8 @@ from ewe.server.engine_service import Service
 from ewe.server.error_responses import RefusedError
 from ewe.server.schemas.common import AnswerModel, Usage
 from ewe.server.schemas.sampling_schemas import SamplingRequest
-from ewe.server.streaming import StreamedAnswer, record
+from ewe.server.sse import record
+from ewe.server.streaming import StreamedAnswer
 from ewe.types import Generation
 
 

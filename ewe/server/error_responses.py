@@ -12,7 +12,8 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
 from ewe.errors import EngineDeadError, EWEError, InvalidRequestError, PromptTooLongError, SchemaError
-from ewe.server.schemas.common import ErrorBody, ErrorDetail
+from ewe.server.error_forms import error_body, error_record
+from ewe.server.schemas.common import ErrorDetail
 
 RETRY_AFTER_S = 2
 _MOST_PROBLEMS = 16  # of one request that an answer tells
@@ -37,11 +38,23 @@ class RefusedError(EWEError):
         self.may_retry = may_retry
 
     @property
-    def body(self) -> dict[str, Any]:
-        """What goes over the wire."""
+    def detail(self) -> ErrorDetail:
+        """What clients are told, in OpenAI's words."""
         kind = _TYPES.get(self.status) or ("invalid_request_error" if self.status < 500 else "server_error")
-        detail = ErrorDetail(message=str(self), type=kind, param=self.param, code=self.code)
-        return ErrorBody(error=detail).model_dump()
+        return ErrorDetail(message=str(self), type=kind, param=self.param, code=self.code)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What goes over the wire, in OpenAI's form."""
+        return self.body_for("")
+
+    def body_for(self, path: str) -> dict[str, Any]:
+        """What goes over the wire to who asked this path."""
+        return error_body(path, self.status, self.detail)
+
+    def record_for(self, path: str) -> str:
+        """What tells who asked this path, within a stream, that it breaks off."""
+        return error_record(path, self.status, self.detail)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -71,9 +84,9 @@ def shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_TOLD else f"{text[:_LONGEST_TOLD]}..."
 
 
-def answer_of(refused: RefusedError, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """The HTTP answer for an error."""
-    return JSONResponse(refused.body, refused.status, {**refused.headers, **(headers or {})})
+def answer_of(refused: RefusedError, path: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The HTTP answer for an error, to who asked this path."""
+    return JSONResponse(refused.body_for(path), refused.status, {**refused.headers, **(headers or {})})
 
 
 def code_of(body: bytes) -> str:
@@ -89,21 +102,21 @@ def add_handlers(app: Starlette) -> None:
     """Has every error of the app, its framework's own included, answered in the one shape."""
 
     async def on_refusal(request: Request, error: Exception) -> JSONResponse:
-        return answer_of(refusal_of(error))
+        return answer_of(refusal_of(error), request.scope["path"])
 
     async def on_invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        return answer_of(_invalid(error))
+        return answer_of(_invalid(error), request.scope["path"])
 
     async def on_http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
         if isinstance(cause := error.__cause__, ValueError | RecursionError):
             reason = "it is nested too deep" if isinstance(cause, RecursionError) else str(cause)
-            return answer_of(_not_json(reason))
+            return answer_of(_not_json(reason), request.scope["path"])
         message = f"{error.detail}: {request.method} {request.url.path}"
         codes = {413: "body_too_large", 404: "not_found", 405: "method_not_allowed"}
         refused = RefusedError(error.status_code, message, code=codes.get(error.status_code))
-        return answer_of(refused, error.headers)
+        return answer_of(refused, request.scope["path"], error.headers)
 
     app.add_exception_handler(EWEError, on_refusal)
     app.add_exception_handler(RequestValidationError, on_invalid)

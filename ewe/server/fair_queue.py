@@ -114,13 +114,14 @@ class FairQueue:
 class WorkQueues:
     """The queues of one server: one for each kind of work, so that none waits for another kind.
 
-    most_waiting: of one tenant in each of them. Prompts and ends of answers have no such bound, since admission control
-    bounds the answers that they belong to.
+    most_waiting: of one tenant in each of them. Prompts, ends of answers and their citations have no such bound, since
+    admission control bounds the answers that they belong to.
     """
 
     def __init__(self, most_waiting: int) -> None:
         self.prompts = FairQueue("prompts", 4)
         self.ends = FairQueue("ends of answers", 4)
+        self.citations = FairQueue("citations", 4)
         self.tokens = FairQueue("tokens", 4, most_waiting)
         self.verification = FairQueue("verification", 8, most_waiting)
         self.memories = FairQueue("memories", 8, most_waiting)

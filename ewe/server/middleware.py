@@ -126,8 +126,8 @@ class RequestLogMiddleware:
 class AccessMiddleware:
     """Lets requests in. keys: what opens the server, empty for one that is open to all; max_body_bytes: per request.
 
-    max_file_bytes: of a file that is sent. A key comes as a bearer token, or as the password of basic authentication,
-    which browsers can ask for.
+    max_file_bytes: of a file that is sent. A key comes as a bearer token, as the password of basic authentication,
+    which browsers can ask for, or in `x-api-key`.
     """
 
     def __init__(self, app: ASGIApp, keys: Sequence[str], max_body_bytes: int, max_file_bytes: int = 0) -> None:
@@ -154,19 +154,19 @@ class AccessMiddleware:
         try:
             await self._serve(scope, headers, receive, send_seen)
         except RefusedError as error:
-            await answer_of(error, _challenge(error, headers))(scope, receive, send)
+            await answer_of(error, scope["path"], _challenge(error, headers))(scope, receive, send)
         except Exception as error:  # whatever it is, the client gets an answer and the log the reason
             _log.exception("request %s failed", scope["state"]["request_id"])
             if not has_begun:
-                await answer_of(refusal_of(error))(scope, receive, send)
+                await answer_of(refusal_of(error), scope["path"])(scope, receive, send)
 
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         if len(scope["headers"]) > _MOST_HEADERS:
             raise RefusedError(431, f"a request may have {_MOST_HEADERS} headers", code="too_many_headers")
         if self._keys and "key" not in scope["state"]:  # a line of a batch has its owner's
-            scope["state"]["key"] = self._name_of_key(headers.get("authorization", ""))
+            scope["state"]["key"] = self._name_of_key(headers)
             if not scope["state"]["key"] and scope["path"] not in _OPEN:
-                message = "this server needs an API key: send it as `Authorization: Bearer KEY`"
+                message = "this server needs an API key: send it as `Authorization: Bearer KEY` or `x-api-key: KEY`"
                 raise RefusedError(401, message, code="invalid_api_key")
         length = headers.get("content-length", "")
         is_file = scope["path"] == "/v1/files"
@@ -177,15 +177,17 @@ class AccessMiddleware:
         with budget.share(tenant_of(scope)) as take:
             await self._app(scope, limited(receive, most, take), send)
 
-    def _name_of_key(self, authorization: str) -> str:
+    def _name_of_key(self, headers: Headers) -> str:
         """A name for the key that does not tell it; empty for a wrong one. Takes the same time for any key."""
-        digest = hashlib.sha256(_given_key(authorization)).digest()
+        digest = hashlib.sha256(_given_key(headers)).digest()
         matches = [hmac.compare_digest(digest, key) for key in self._keys]
         return hashlib.sha256(b"name" + digest).hexdigest()[:16] if any(matches) else ""
 
 
-def _given_key(authorization: str) -> bytes:
-    scheme, _, value = authorization.partition(" ")
+def _given_key(headers: Headers) -> bytes:
+    if "authorization" not in headers:  # so do Anthropic's clients have it
+        return headers.get("x-api-key", "").encode("latin-1")
+    scheme, _, value = headers["authorization"].partition(" ")
     if scheme.lower() == "basic":
         try:
             return base64.b64decode(value, validate=True).partition(b":")[2]

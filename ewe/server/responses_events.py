@@ -4,7 +4,7 @@ from itertools import count
 from typing import Any
 
 from ewe.server.schemas.response_schemas import OutputMessage, OutputText, ResponseBody
-from ewe.server.streaming import record
+from ewe.server.sse import record
 
 _PLACE = {"output_index": 0, "content_index": 0}
 _EMPTY = OutputText(text="", annotations=[], logprobs=[])
@@ -63,4 +63,4 @@ class ResponseEvents:
         return self._record("response.failed", response=body)
 
     def _record(self, kind: str, **fields: Any) -> str:
-        return f"event: {kind}\n{record({'type': kind, 'sequence_number': next(self._numbers), **fields})}"
+        return record({"type": kind, "sequence_number": next(self._numbers), **fields}, kind)

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
 from ewe.report.jsonable import jsonable
@@ -22,33 +21,22 @@ from ewe.server.fair_queue import FairQueue, holder_of, tenant_of
 from ewe.server.logprobs import Piece, token_pieces
 from ewe.server.schemas.common import AnswerModel
 from ewe.server.schemas.sampling_schemas import SamplingRequest
+from ewe.server.sse import DEATH, DONE, PING, comment
 from ewe.server.stream_parts import Part, StreamParts
 from ewe.types import Generation
-
-DONE = "data: [DONE]\n\n"
 
 _T = TypeVar("_T")
 
 _log = logging.getLogger("ewe.server")
 
 
-def comment(text: str) -> str:
-    """A line of a stream that its readers pass over; text: one line."""
-    return f": {text}\n\n"
-
-
-PING = comment("ping")
-DEATH = comment("engine_dead")
-"""Before the record of an engine's death, which each API spells in its own way: for whoever asks elsewhere then."""
-
-
-def record(data: Any) -> str:
-    """One record of a stream; data: what JSON can hold, and pydantic's models."""
-    return f"data: {to_json(data).decode()}\n\n"
-
-
 class StreamedAnswer(ABC):
-    """What is said of a run: all at once, or record by record; each call gives records, or nothing."""
+    """What is said of a run: all at once, or record by record; each call gives records, or nothing.
+
+    closing: what follows the last record.
+    """
+
+    closing = DONE
 
     def __init__(self, service: Service, run: Run, body: SamplingRequest) -> None:
         self._service = service
@@ -187,7 +175,7 @@ async def _records(run: Run, answer: StreamedAnswer, ping_s: float) -> AsyncIter
             _log.exception("a stream failed")
         refused = refusal_of(error)
         told += (DEATH if refused.code == "engine_dead" else "") + answer.fail(refused)
-    yield told + DONE
+    yield told + answer.closing
 
 
 class Cancellation:

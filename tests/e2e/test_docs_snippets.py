@@ -82,7 +82,7 @@ def test_snippets_without_a_model(blocks: list[str], folder: Path) -> None:
 def test_snippets_with_small_models_in_place_of_yours(blocks: list[str], folder: Path) -> None:
     if "OpenAI(" not in "".join(blocks):
         return run(blocks, folder)
-    for package in ("openai", "llguidance"):
+    for package in ("anthropic", "cohere", "openai", "llguidance"):
         pytest.importorskip(package, reason=f"{package} is not installed")
     from server_rig import serving
 

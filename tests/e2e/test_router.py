@@ -201,6 +201,17 @@ def test_a_stream_that_is_lost_later_says_so(servers: list[Server], url: str) ->
     assert end == "[DONE]"
 
 
+@pytest.mark.parametrize(("path", "end"), [("/v1/messages", "error"), ("/v2/chat", "message-end")])
+def test_a_lost_stream_ends_in_the_form_of_its_api(servers: list[Server], url: str, path: str, end: str) -> None:
+    owner, _ = owner_first(servers, url)
+    owner.play = lambda actor: lose_after(actor, OPENING, NEWS)
+    body = {"messages": [{"role": "user", "content": "Who?"}], "stream": True}
+    _, _, told = http.post(f"{url}{path}", json=body).text.partition(NEWS)
+    name, data, *_ = told.strip().split("\n")
+    assert name == f"event: {end}"
+    assert json.loads(data.removeprefix("data: "))["error"]["code"] == "replica_lost"
+
+
 def test_nobody_takes_half_an_answer_for_a_whole_one(servers: list[Server], url: str) -> None:
     def half(actor: Actor) -> None:
         actor.send_response(200)

@@ -26,6 +26,7 @@ BOUNDS: dict[str, Any] = {"max_tokens": 3, "max_n": 2, "deadline": 60, "max_body
 APP = create_app(None, ServerSettings(**BOUNDS, batch_folder=Path(FOLDER.name)))
 PATHS = (
     *("/v1/chat/completions", "/v1/completions", "/v1/verify", "/v1/responses"),
+    *("/v1/messages", "/v2/chat"),
     *("/v1/memories", "/v1/memories/search", "/v1/memories/x/feedback"),
     *("/v1/embeddings", "/v1/rerank", "/tokenize", "/detokenize", "/v1/batches"),
 )
@@ -77,6 +78,7 @@ FIELDS = [
     *("logprobs", "top_logprobs", "stream", "stream_options", "documents", "ewe", "logit_bias", "tools"),
     *("response_format", "memory", "user", "agent", "content", "query", "source", "metadata", "correct", "by"),
     *("echo", "tokens", "top_n", "dimensions", "add_special_tokens", "unheard_of", "input_file_id", "endpoint"),
+    *("system", "stop_sequences", "citation_options", "k", "p", "thinking"),
 ]  # fmt: skip
 NAMES = st.sampled_from(FIELDS)
 MESSAGE = st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "assistant", "tool"]), "content": VALUE})

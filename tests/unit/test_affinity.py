@@ -47,6 +47,20 @@ def test_requests_that_share_most_documents_mostly_meet() -> None:
     assert affinity_key("", {"documents": [{"title": "t", "text": "a"}]}) != affinity_key("", {"documents": ["a"]})
 
 
+def test_documents_count_in_whatever_form_they_come() -> None:
+    result = {"type": "search_result", "title": "t", "source": "s", "content": [{"type": "text", "text": "a"}]}
+    plain = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a"}}
+    fields = {"id": "1", "data": {"text": "a"}}
+    for first, second in (
+        (chat([result, {"type": "text", "text": "Who?"}]), chat([{"type": "text", "text": "When?"}, result])),
+        (chat([plain, {"type": "text", "text": "Who?"}]), chat([plain, {"type": "text", "text": "When?"}])),
+        (chat("Who?", documents=[fields]), chat("When?", documents=[{**fields, "id": "2"}])),
+    ):
+        assert affinity_key("", first) == affinity_key("", second)
+        assert affinity_key("", first).startswith("document ")
+    assert affinity_key("", chat("?", documents=[fields])) != affinity_key("", chat("?", documents=[{"data": "b"}]))
+
+
 LEAVES = st.sampled_from([None, True, 1.5, "", "x", "\ud800"])
 JSON = st.recursive(
     LEAVES, lambda part: st.lists(part, max_size=2) | st.dictionaries(st.sampled_from(["role", "content"]), part)

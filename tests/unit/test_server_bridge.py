@@ -19,7 +19,7 @@ from ewe.server.bridge import EventLoopBridge, RunEvent
 from ewe.server.chat import _ChatAnswer
 from ewe.server.error_responses import RefusedError
 from ewe.server.schemas.chat_schemas import ChatLogprobs
-from ewe.server.streaming import DEATH, DONE, PING, record
+from ewe.server.sse import DEATH, DONE, PING, record
 
 COUNT = 20_000
 
@@ -80,6 +80,8 @@ class Told:
 
     A batch "dead" is the end of the engine.
     """
+
+    closing = DONE
 
     def __init__(self, *batches: str) -> None:
         self.batches = batches

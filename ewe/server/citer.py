@@ -1,0 +1,83 @@
+"""Which sentences of an answer the texts of its own request bear out, and with what words."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+from ewe.checked import CheckedSentence
+from ewe.checking import LONGEST_SENTENCE
+from ewe.errors import JudgeError
+from ewe.server.bridge import Run
+from ewe.server.engine_service import Service
+from ewe.server.streaming import Cancellation
+from ewe.text.sentences import Span, code_blocks, is_inside
+from ewe.types import Passage, Sentence, Verdict, VerificationRequest, VerificationResult
+
+_PRECEDING = 6000  # code points before a sentence that the verifier sees, as where finished texts are checked
+_BATCH = 8  # sentences per call of the verifier: a call that has begun cannot be broken off
+
+_log = logging.getLogger("ewe.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The sentence of a passage that supports one of an answer; id: the passage's."""
+
+    id: str
+    text: str
+
+
+class Citer:
+    """Checks one answer against passages of its request, in threads; question: what it answers."""
+
+    def __init__(self, service: Service, run: Run, question: str, passages: Iterable[Passage]) -> None:
+        self._service, self._tenant, self._question = service, run.tenant, question
+        self._passages = list(passages)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is anything to cite."""
+        return bool(self._passages)
+
+    async def quotes(self, text: str, spans: Sequence[Span]) -> list[tuple[Quote, ...]]:
+        """For each of these sentences of the text what supports it; nothing does where the check fails."""
+        if not self.is_on or not spans:
+            return [()] * len(spans)
+        cancellation = Cancellation()
+        work = partial(self._check, text, spans, cancellation)
+        try:
+            return await self._service.queues.citations.submit(self._tenant, work)
+        except JudgeError as error:  # as in the engine, that costs the citations and nothing else
+            _log.warning("citations failed", extra={"fields": {"error": str(error)}})
+            return [()] * len(spans)
+        finally:
+            cancellation.cancel()
+
+    def _check(self, text: str, spans: Sequence[Span], cancellation: Cancellation) -> list[tuple[Quote, ...]]:
+        code = code_blocks(text)
+        asked = [span for span in spans if not is_inside(span[0], code) and span[1] - span[0] <= LONGEST_SENTENCE]
+        results: list[VerificationResult] = []
+        with closing(self._service.served.verifiers.against(self._passages)) as verifier:
+            for batch in cancellation.batches(asked, _BATCH):
+                results += verifier.verify([self._request(text, span) for span in batch])
+        found = dict(zip(asked, map(_quotes, results), strict=True))
+        return [found.get(span, ()) for span in spans]
+
+    def _request(self, text: str, span: Span) -> VerificationRequest:
+        start, end = span
+        return VerificationRequest(self._question, text[max(0, start - _PRECEDING) : start], text[start:end])
+
+
+def _quotes(result: VerificationResult) -> tuple[Quote, ...]:
+    """One per supporting passage and sentence of it, of all claims that are supported."""
+    checked = CheckedSentence(Sentence("", 0, 0), result.evidence)
+    found = [
+        Quote(item.passage.id, item.excerpt or item.passage.text)
+        for claim in result.claims
+        if claim.verdict is Verdict.SUPPORTED
+        for item in checked.evidence_of(claim)
+        if item.stance is Verdict.SUPPORTED
+    ]
+    return tuple(dict.fromkeys(found))

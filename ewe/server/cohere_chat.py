@@ -1,0 +1,139 @@
+"""/v2/chat: chat completions in the form of Cohere's Chat API, with citations of documents and of what was found."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from ewe.server.answers import ewe_result, stop_string, supporting, usage
+from ewe.server.bridge import Run
+from ewe.server.chat import chat_order
+from ewe.server.citer import Citer
+from ewe.server.engine_service import Service, service_of
+from ewe.server.error_forms import COHERE
+from ewe.server.error_responses import RefusedError
+from ewe.server.ignored import RequestRoute
+from ewe.server.orders import passages_of
+from ewe.server.schemas import cohere_schemas as schemas
+from ewe.server.schemas.chat_schemas import ChatRequest, Message
+from ewe.server.schemas.common import EVENT_STREAM
+from ewe.server.sse import record
+from ewe.server.streaming import StreamedAnswer, respond
+from ewe.types import Generation, Passage
+
+router = APIRouter(tags=["Cohere"], route_class=RequestRoute)
+_REASONS: dict[str, schemas.FinishReason] = {"stop": "COMPLETE", "timeout": "TIMEOUT"}
+
+
+@router.post(COHERE, response_model=schemas.ChatResponse, responses={200: EVENT_STREAM, **schemas.ERRORS})
+async def create_cohere_chat(body: schemas.ChatRequest, request: Request) -> Response:
+    """Goes on with a conversation; every sentence that a document or the datastore bears out has a citation."""
+    service, order = service_of(request), chat_order(_chat(body))
+    run = await service.begin(request, order)
+    passages = passages_of(order.wanted.documents) if body.wants_citations else ()
+    citer = Citer(service, run, order.question, passages)
+    return await respond(request, run, _Answer(service, run, order.wanted, body, citer), body.stream)
+
+
+def _chat(body: schemas.ChatRequest) -> ChatRequest:
+    """The same request in OpenAI's form."""
+    return ChatRequest(
+        model=body.model,
+        messages=[Message(role=role, content=text) for role, text in body.conversation],
+        documents=body.memory_documents or None,  # type: ignore[arg-type]  # a list of one of the kinds it takes
+        max_tokens=body.max_tokens,
+        stop=body.stop_sequences or None,
+        temperature=body.temperature,
+        top_p=body.p,
+        top_k=body.k,
+        seed=body.seed,
+        frequency_penalty=body.frequency_penalty,
+        presence_penalty=body.presence_penalty,
+        stream=body.stream,
+        memory=body.memory,
+        cache_salt=body.cache_salt,
+        ewe=body.ewe,
+    )
+
+
+class _Answer(StreamedAnswer):
+    def __init__(self, service: Service, run: Run, chat: Any, body: schemas.ChatRequest, citer: Citer) -> None:
+        super().__init__(service, run, chat)
+        self._body, self._citer = body, citer
+        self._id = str(uuid.uuid4())
+
+    async def whole(self, generations: Sequence[Generation]) -> schemas.ChatResponse:
+        """The answer with its citations."""
+        [generation] = generations
+        counted = usage([generation])
+        tokens = schemas.Tokens(input_tokens=counted.prompt_tokens, output_tokens=counted.completion_tokens)
+        stop = stop_string(generation, self._body.stop_sequences or (), self._service.llm.tokenizer)
+        reason = _REASONS.get(generation.finish_reason, "MAX_TOKENS")
+        return schemas.ChatResponse(
+            id=self._id,
+            finish_reason=reason if stop is None else "STOP_SEQUENCE",
+            message=schemas.AnswerMessage(
+                content=[schemas.TextContent(text=generation.text)],
+                citations=await self._citations(generation) or None,
+            ),
+            usage=schemas.ChatUsage(billed_units=tokens, tokens=tokens),
+            ewe=ewe_result([generation]),
+        )
+
+    async def _citations(self, generation: Generation) -> list[schemas.Citation]:
+        """One per sentence that anything supports: documents of the request, then what was found in the datastore."""
+        if not self._body.wants_citations:
+            return []
+        given, found = self._body.cited_documents, []
+        spans = [(sentence.start, sentence.end) for sentence in generation.sentences]
+        quotes = await self._citer.quotes(generation.text, spans)
+        for sentence, quoted in zip(generation.sentences, quotes, strict=True):
+            cited = {quote.id: given[quote.id] for quote in quoted}
+            for name in supporting(sentence):
+                if name not in given and name in generation.sources:
+                    cited[name] = _shown(generation.sources[name])
+            sources = [schemas.DocumentSource(id=name, document=document) for name, document in cited.items()]
+            if sources:
+                span = {"start": sentence.start, "end": sentence.end, "text": sentence.text}
+                found.append(schemas.Citation(**span, sources=sources))
+        return found
+
+    def begin(self) -> str:
+        """The records that open the message and its one content."""
+        message = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
+        opened = _record("message-start", id=self._id, delta={"message": message})
+        return opened + _content("content-start", {"type": "text", "text": ""})
+
+    def _text(self, choice: int, text: str) -> str:
+        return _content("content-delta", {"text": text})
+
+    def _event(self, choice: int, kind: str, data: Any) -> str:
+        return ""  # requests cannot ask for any
+
+    async def _finish(self, choice: int, generation: Generation) -> str:
+        answer = await self.whole([generation])
+        told = ""
+        for index, citation in enumerate(answer.message.citations or ()):
+            told += _record("citation-start", index=index, delta={"message": {"citations": citation}})
+            told += _record("citation-end", index=index)
+        delta = {"finish_reason": answer.finish_reason, "usage": answer.usage}
+        return told + _record("content-end", index=0) + _record("message-end", id=self._id, delta=delta, ewe=answer.ewe)
+
+    def fail(self, error: RefusedError) -> str:
+        """The record that says why the stream breaks off."""
+        return error.record_for(COHERE)
+
+
+def _shown(passage: Passage) -> dict[str, Any]:
+    """A passage of the datastore as a document."""
+    fields = {"id": passage.id, "title": passage.title, "text": passage.text, "url": passage.url}
+    return {name: value for name, value in fields.items() if value}
+
+
+def _content(kind: str, content: dict[str, Any]) -> str:
+    return _record(kind, index=0, delta={"message": {"content": content}})
+
+
+def _record(kind: str, **fields: Any) -> str:
+    return record({"type": kind, **fields}, kind)
