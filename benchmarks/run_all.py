@@ -38,6 +38,7 @@ BENCHMARKS = (
     "longterm_store",
     "longterm_scoring",
     "longterm_locomo",
+    "longterm_fever",
     "longterm_conflicts",
     "longterm_changes",
     "longterm_extraction",

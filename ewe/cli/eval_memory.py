@@ -115,10 +115,11 @@ def _tell(
     from ewe.eval.tables import markdown_table, rich_table
 
     found = {name: [asdict(row) for row in own] for name, own in rows.items()}
-    figures.write({"benches": found, "settings": settings})
+    simulated = [bench.name for bench in benches if bench.simulated]
+    figures.write({"benches": found, "simulations": simulated, "settings": settings})
     for bench in benches:
         titles, cells = ["system", "items", *bench.columns.values()], [row.cells() for row in rows[bench.name]]
         if figures.markdown:
-            print(f"{bench.name}\n\n{markdown_table(titles, cells)}\n")
+            print(f"{bench.title}\n\n{markdown_table(titles, cells)}\n")
         else:
-            output_console().print(rich_table(titles, cells, f"{bench.name}; 95% intervals in brackets"))
+            output_console().print(rich_table(titles, cells, f"{bench.title}; 95% intervals in brackets"))

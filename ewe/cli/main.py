@@ -13,6 +13,7 @@ from ewe.cli.batch_run import batch
 from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
 from ewe.cli.eval_factuality import factuality, world
+from ewe.cli.eval_locomo import locomo
 from ewe.cli.eval_memory import memory
 from ewe.cli.eval_qa import qa
 from ewe.cli.eval_run import report
@@ -76,7 +77,7 @@ def root(
 eval_app = typer.Typer(no_args_is_help=True, help="Measure decoding policies, and how memory is read.")
 
 
-for evaluation in (factuality, world, report, qa, memory):
+for evaluation in (factuality, world, report, qa, memory, locomo):
     eval_app.command()(expand_groups(evaluation))
 for command in (demo, generate, chat, agent, serve, route, batch, verify, doctor, validate, collect_env):
     app.command(command.__name__.replace("_", "-"))(expand_groups(command))

@@ -28,7 +28,7 @@ class Question:
 
     def is_exact(self, answer: str) -> bool:
         """Whether a text is a right answer, up to case, punctuation, articles and blanks."""
-        return _normal(answer) in map(_normal, self.answers)
+        return normalised(answer) in map(normalised, self.answers)
 
     def is_contained(self, answer: str) -> bool:
         """Whether the words of a right answer stand in a text, next to each other."""
@@ -70,11 +70,11 @@ def beside(question: Question, pool: Sequence[Passage], count: int) -> list[Pass
 
 def contains(right: str, answer: str) -> bool:
     """Whether the words of a text stand in an answer, next to each other (the rule of SQuAD)."""
-    return f" {_normal(right)} " in f" {_normal(answer)} "
+    return f" {normalised(right)} " in f" {normalised(answer)} "
 
 
-def _normal(text: str) -> str:
-    """Lower case without punctuation and articles, words one blank apart (the rule of SQuAD)."""
+def normalised(text: str) -> str:
+    """A text in lower case without punctuation and articles, words one blank apart (the rule of SQuAD)."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 

@@ -195,6 +195,8 @@ def test_the_command_goes_on_where_it_was_interrupted(tmp_path):
     rows = json.loads(figures.read_text())["benches"]["mma-bench"]
     assert [row["system"] for row in rows] == ["oracle", "coin"]
     assert rows[0]["figures"]["verdict"]["value"] == 1
+    assert "mma-bench (simulation)" in again.output
+    assert json.loads(figures.read_text())["simulations"] == ["mma-bench"]
 
 
 @pytest.mark.parametrize("more", [["--bench", "mma-bench"], ["--bench", "verimem", "--model", "builtin"]])

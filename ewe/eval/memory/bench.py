@@ -54,7 +54,8 @@ class Bench:
 
     columns: the table's, by the names of values, in words. answer_tokens: most of a model's answer. judge: of the
     systems' stores. reader: answers exactly where no model is named; None where there is none. parts: other fields of
-    `StoreSystem`.
+    `StoreSystem`. simulated: whether the same templates write, judge and read what is played, so that figures compare
+    systems with each other and say nothing of real conversations.
     """
 
     name: str
@@ -64,6 +65,12 @@ class Bench:
     judge: Judge | None = None
     reader: Answerer | None = None
     parts: Mapping[str, Any] = MappingProxyType({})
+    simulated: bool = False
+
+    @property
+    def title(self) -> str:
+        """What a table of it is called."""
+        return f"{self.name} (simulation)" if self.simulated else self.name
 
     def play(self, system: MemorySystem, item: str) -> Finding:
         """Has a system, which has begun the item, remember its turns and answer its questions."""

@@ -55,6 +55,7 @@ class MMABench(Bench):
     ) -> None:
         self.cases = {case.id: case for case in cases}
         self.items = list(self.cases)
+        self.simulated = reader is not None
         self.columns, self.judge, self.reader, self.parts = columns, judge, reader, {"captions": captions}
 
     def play(self, system: MemorySystem, item: str) -> Finding:

@@ -28,7 +28,7 @@ _COLUMNS = {
 class VeriMemBench(Bench):
     """Four suites of tasks, after verimem-a.txt, 2.7; the library is there for systems that look things up."""
 
-    name, columns = "verimem", _COLUMNS
+    name, columns, simulated = "verimem", _COLUMNS, True
 
     def __init__(self, tasks: Mapping[str, Task], seed: int) -> None:
         self.tasks, self.items = tasks, list(tasks)
