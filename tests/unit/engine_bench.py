@@ -100,7 +100,10 @@ class GatedWorker:
     def release(self, position: int = 0) -> None:
         job = self.jobs.pop(position)
         self._origins.pop(position)
-        job.settle(self._call([job.payload])[0])
+        try:
+            job.settle(self._call([job.payload])[0])
+        except ConnectionError as error:
+            job.settle(error=f"failed: {error}")
 
     def release_due(self, latencies: Sequence[int]) -> None:
         for position in reversed(range(len(self.jobs))):
