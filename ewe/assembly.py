@@ -16,18 +16,17 @@ from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
 from ewe.engine.compiled import compile_layers
 from ewe.engine.core import EngineCore
 from ewe.engine.device import in_own_stream
+from ewe.engine.effects import Policy
 from ewe.engine.grammar import Grammars
 from ewe.engine.input_processor import InputProcessor, Limits
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
 from ewe.engine.out_of_memory import FrugalRunner, Runner, memory_for_graphs
-from ewe.engine.pauses import Pauses
-from ewe.engine.policies import Policy, make_policy
+from ewe.engine.policy_runner import PolicyRunner
 from ewe.engine.precompute import open_precomputed
 from ewe.engine.prompt_maker import PromptMaker
 from ewe.engine.prompt_passages import PromptPassages
 from ewe.engine.refresh import MemoryKeeper
-from ewe.engine.rewriter import Rewriter
 from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker
@@ -39,8 +38,9 @@ from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.memory.precomputed import PrecomputedUnits
 from ewe.memory.unit_cache import UnitCache
 from ewe.memory.unit_text import UnitTokenizer
+from ewe.policies.plain import plain
 from ewe.protocols import FeedbackBuilder
-from ewe.registry import PIPELINES, verifies
+from ewe.registry import PIPELINES, POLICIES, verifies
 from ewe.types import Generation
 from ewe.vocabulary import AUTO
 
@@ -168,23 +168,26 @@ def wire(
     copies = config.feedback.nest_passages if _states_kept(config, components) == "hidden" else 0
     processor = None
     if copies:
-        from ewe.engine.nest import NearestNeighbours
+        from ewe.engine.nearest_neighbours import NearestNeighbours
 
         processor = NearestNeighbours(config.feedback, pool)
     keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory, processor)
     changed = threading.Event()
     precomputed = open_precomputed(config, loaded, pool, changed.set)
     retrieval, verification = _workers(config, components, copies, changed, pool)
-    policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
-    rewriter = Rewriter(keeper, config.feedback, _feedback(config) if verification else None)
+    policy = _policy(config, retrieval, verification)
     ends = {} if loaded.adapters is None else loaded.adapters.eos_token_ids
     limits = Limits(loaded.max_model_len, loaded.vocab_size, ends)
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
-    uses_memory = policy.verifies or (policy.retrieves and not copies)
+    retrieves, checks = policy.retrieves and retrieval is not None, policy.verifies and verification is not None
+    uses_memory = checks or (retrieves and not copies)
     input_processor = InputProcessor(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)
-    in_prompt = _prompt_passages(config, policy, unit_tokenizer, input_processor)
+    in_prompt = _prompt_passages(config, unit_tokenizer, input_processor) if retrieves else None
     remembers = components.memories is not None
-    pauses = Pauses(policy, config.feedback, retrieval, verification, keeper, rewriter, in_prompt, remembers)
+    policies = PolicyRunner(
+        config.policy, policy, config.feedback, retrieval, verification, keeper,
+        _feedback(config) if verification else None, in_prompt, remembers,
+    )  # fmt: skip
     chosen = config.scheduler.async_scheduling
     core = EngineCore(
         config=config,
@@ -192,7 +195,7 @@ def wire(
         runner=runner,
         scheduler=Scheduler(manager, pool, keeper, config.scheduler, precomputed, memory.unit_temperature),
         keeper=keeper,
-        pauses=pauses,
+        policies=policies,
         workers=tuple(worker for worker in (retrieval, verification) if worker is not None),
         eos_token_ids=loaded.eos_token_ids,
         on_finish=on_finish,
@@ -222,15 +225,30 @@ def _workers(
     return retrieval, verification
 
 
+def _policy(config: Config, retrieval: Worker | None, verification: Worker | None) -> Policy:
+    """What steers sequences: nothing for those of a pipeline, or without the components that the policy needs."""
+    policy = _named_policy(config)
+    is_possible = retrieval is not None or (verification is not None and not policy.needs_retriever)
+    return policy if is_possible else plain
+
+
+def _named_policy(config: Config) -> Policy:
+    """The policy of the settings as it is registered; raises ConfigError for what is none."""
+    found = POLICIES.get(config.policy) if config.policy in POLICIES else plain
+    if not isinstance(found, Policy):
+        raise ConfigError(f"policy {config.policy!r} must be a generator function under @ewe.policies.policy(...)")
+    return found
+
+
 def _prompt_passages(
-    config: Config, policy: Policy, units: UnitTokenizer | None, input_processor: InputProcessor
+    config: Config, units: UnitTokenizer | None, input_processor: InputProcessor
 ) -> PromptPassages | None:
     """What puts the question's passages into prompts; None where they become units."""
     place = config.memory.question_passages
     if place == AUTO:
         place = "units" if config.model.adapter == MEMORY_READER else "prompt"
     has_weights = config.memory.veracity_weighting != "off"  # which a prompt does not know
-    if units is None or place == "units" or has_weights or not getattr(policy, "reads_in_prompt", False):
+    if units is None or place == "units" or has_weights:
         return None
     prompts = PromptMaker(input_processor.tokenizer, units, config)
     return PromptPassages(prompts, input_processor, config.pipeline.passages)
@@ -239,8 +257,7 @@ def _prompt_passages(
 def _states_kept(config: Config, components: Components) -> Literal["hidden", "queries"] | None:
     """What the policy reads of every token beside its keys and values, if it can retrieve at all."""
     can_retrieve = (components.retriever or components.memories) is not None
-    kinds: dict[str, Literal["hidden", "queries"]] = {"nest": "hidden", "dragin": "queries"}
-    return kinds.get(config.policy) if can_retrieve else None
+    return _named_policy(config).captures if can_retrieve else None
 
 
 def _token_states(config: Config, components: Components, loaded: LoadedModel) -> TokenStates | None:

@@ -174,16 +174,16 @@ POLICIES = Registry(
     "policy",
     "ewe.policies",
     {
-        "ewe": "ewe.engine.policies:EWEPolicy",
-        "rag": "ewe.engine.policies:RAGPolicy",
-        "flare": "ewe.engine.policies:FLAREPolicy",
-        "plain": "ewe.engine.policies:PlainPolicy",
-        "nest": "ewe.engine.policies:RAGPolicy",
-        "dragin": "ewe.engine.policies:DRAGINPolicy",
+        "ewe": "ewe.policies.ewe:ewe",
+        "rag": "ewe.policies.rag:rag",
+        "flare": "ewe.policies.flare:flare",
+        "plain": "ewe.policies.plain:plain",
+        "nest": "ewe.policies.nest:nest",
+        "dragin": "ewe.pipelines.dragin:TEXTS",
     },
     PIPELINES,
 )
-"""When a sequence pauses; a pipeline has its name here too if its sequences are more than plain decoding."""
+"""How a sequence is written; a pipeline has its name here too if its sequences are more than plain decoding."""
 
 
 def verifies(policy: str) -> bool:

@@ -1,1 +1,1 @@
-"""The decode loop: sequences, scheduler, pauses, sampler, model runner."""
+"""The decode loop: sequences, scheduler, policies' runner, sampler, model runner."""

@@ -15,7 +15,7 @@ from ewe.engine.inflight_batch import InflightBatch, Processor, SchedulerOutput,
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
-from ewe.engine.pauses import Action, Pauses
+from ewe.engine.policy_runner import Action, PolicyRunner
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sampler import SamplingRow, Token
 from ewe.engine.scheduler import Scheduler
@@ -42,7 +42,7 @@ class EngineCore:
     runner: Runner
     scheduler: Scheduler
     keeper: MemoryKeeper
-    pauses: Pauses
+    policies: PolicyRunner
     workers: tuple[Worker, ...]
     eos_token_ids: frozenset[int]
     on_finish: Callable[[Sequence, Generation], None]
@@ -110,8 +110,6 @@ class EngineCore:
         sequence.finish, sequence.error = reason, error
         sequence.output_text.finish()
         self._finish(sequence)
-        for sibling in sequence.siblings:
-            self.end(sibling, reason, error)
 
     def _expire(self, now: float) -> None:
         for sequence in list(self.sequences):
@@ -130,7 +128,7 @@ class EngineCore:
         for sequence in islice(waiting, max(0, room)):
             sequence.schedule.is_started = True
             sequence.schedule.queued_s = time.monotonic() - sequence.arrived
-            self.pauses.start(sequence)
+            self.policies.start(sequence)
 
     def _time_to_wait(self, now: float) -> float:
         deadlines = [worker.next_deadline() for worker in self.workers]
@@ -142,7 +140,7 @@ class EngineCore:
         """Those that are not finished then, with what is left to do."""
         wanted: list[tuple[Sequence, Action]] = []
         for sequence in sequences:
-            action = self.pauses.advance(sequence)
+            action = self.policies.advance(sequence)
             if action is Action.COMPLETE:
                 self._finish(sequence)
             else:
@@ -152,7 +150,7 @@ class EngineCore:
     def _launch(self, plan: SchedulerOutput) -> InflightBatch | None:
         """Starts a pass and the draws of its tokens; None if it failed."""
         inflight = InflightBatch(list(plan.busy))
-        with_entropy = self.pauses.policy.needs_entropy
+        with_entropy = self.policies.needs_entropy
         draws = None if with_entropy or self.processor is not None else known_draws(plan, self._sampling_row)
         try:
             result = self.runner.forward(plan.rows, draws)
@@ -195,11 +193,13 @@ class EngineCore:
                 inflight.score(sequence, result.logits[position])
                 continue
             members = (sequence, *self._fork_siblings(sequence))
-            writers += [Writer(member, position, shares) for member in members if self._follows_grammar(member)]
+            writers += [Writer(member, position, shares) for member in members if self._may_go_on(member)]
         return writers
 
-    def _follows_grammar(self, sequence: Sequence) -> bool:
+    def _may_go_on(self, sequence: Sequence) -> bool:
         """Moves the sequence's grammar to the end of its text; a text that has left it is an error and ends."""
+        if sequence.finish is not None:  # its policy failed as it began
+            return False
         problem = "" if sequence.grammar is None else sequence.grammar.follow(sequence.output_text.ids)
         if problem:
             self.end(sequence, "error", f"{GRAMMAR_FAILED}{problem}")
@@ -217,6 +217,7 @@ class EngineCore:
             sibling.prompt_scores = sequence.prompt_scores
             sibling.schedule.is_started = sibling.schedule.is_admitted = True
             sibling.trace.extend(sequence.trace)
+            self.policies.start(sibling, is_first=False)
         position = self.sequences.index(sequence) + 1
         self.sequences[position:position] = siblings
         return siblings
@@ -229,8 +230,8 @@ class EngineCore:
         ended = token.id in params.stop_token_ids or (token.id in self.eos_token_ids and heeds_eos)
         sequence.end_text(stopped or ended)
         show(sequence)  # before its checks are announced
-        self.pauses.look(sequence)
-        publish(sequence, self.pauses.policy.rewrites)
+        self.policies.look(sequence)
+        publish(sequence, self.policies.holds_text)
 
     def _finish(self, sequence: Sequence) -> None:
         if sequence.is_finished:
@@ -239,8 +240,11 @@ class EngineCore:
             num_read = len(sequence.request.prompt_ids) + max(len(sequence.output_text) - 1, 0)
             slots = sequence.table.slots()[:num_read]
             sequence.attention = self.runner.text_attention(slots, len(sequence.request.prompt_ids))
+        self.policies.close(sequence)
         generation = complete(sequence)
         sequence.is_finished = True
         self.scheduler.release(sequence)
         self.sequences = [item for item in self.sequences if item is not sequence]
         self.on_finish(sequence, generation)
+        for sibling in sequence.siblings:  # those that wait for its prompt end with it
+            self.end(sibling, sequence.finish or "error", sequence.error)

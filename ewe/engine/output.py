@@ -1,14 +1,16 @@
-"""What leaves the engine: the stream of one sequence and its finished Generation."""
+"""What leaves the engine: the stream of one sequence, what its trace tells, and its finished Generation."""
 
 import time
 from collections import Counter
+from collections.abc import Sequence as Batch
 from dataclasses import replace
 from typing import Any
 
 from ewe.engine.output_text import Span
-from ewe.engine.sentence_checks import SentenceState
+from ewe.engine.sentence_checks import SentenceState, described, fields_of
 from ewe.engine.sequence import Sequence
-from ewe.types import Generation, Sentence, Verdict
+from ewe.engine.workers import Job
+from ewe.types import Generation, ScoredPassage, Sentence, Verdict, VerificationResult
 
 _NOT_VERIFIED = SentenceState(reason="no verifier")
 _ENDED_BEFORE = {"abort": "the request was aborted", "timeout": "the deadline passed", "error": "the request failed"}
@@ -25,11 +27,11 @@ def show(sequence: Sequence) -> None:
         sequence.shown_chars = upto
 
 
-def publish(sequence: Sequence, policy_rewrites: bool) -> None:
-    """Emits what is new: drafts at once, sentences and text once they are final."""
+def publish(sequence: Sequence, holds_text: bool) -> None:
+    """Emits what is new: drafts at once; sentences and text at once, too, or held until they are final."""
     show(sequence)
     draft = sequence.output_text
-    if not policy_rewrites:
+    if not holds_text:
         _send(sequence, len(draft.text) - draft.held_back_chars())
         return
     for index in range(sequence.settled, _num_final(sequence)):
@@ -54,6 +56,38 @@ def complete(sequence: Sequence) -> Generation:
     generation = _generation(sequence)
     sequence.emit("finish", {"reason": sequence.finish}, generation)
     return generation
+
+
+def retrieved_passages(job: Job, threshold: float) -> list[ScoredPassage]:
+    """What a finished retrieval found over the threshold, best first."""
+    return [hit for hit in job.result or () if hit.score > threshold]
+
+
+def record_retrieval(sequence: Sequence, job: Job, found: Batch[ScoredPassage]) -> None:
+    """Notes a finished retrieval in the trace and the counters."""
+    listed = [{**fields_of(hit.passage, "id", "title", "source", "veracity"), "score": hit.score} for hit in found]
+    extra = {"error": job.error} if job.error else {}
+    sequence.record("retrieval", query=job.payload.text, passages=listed, latency_s=job.latency_s, **extra)
+    sequence.stats.retrievals += 1
+    sequence.stats.retrieval_wait_s += job.latency_s
+
+
+def record_check(sequence: Sequence, job: Job, index: int, result: VerificationResult) -> None:
+    """Notes what a check found of a sentence in the trace, among the evidence and among the sources."""
+    span = sequence.output_text.sentences[index]
+    sequence.evidence += result.evidence
+    sequence.sources.update({item.passage.id: item.passage for item in result.evidence})
+    extra = {"error": job.error} if job.error else {}
+    sequence.record(
+        "verification",
+        start=span.start,
+        end=span.end,
+        text=sequence.output_text.text_of(span),
+        **described(result),
+        latency_s=job.latency_s,
+        attempt=sequence.feedback.attempt_at(span.start),
+        **extra,
+    )
 
 
 def sentence_data(sentence: Sentence) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ewe.memory.working_memory import MemoryUnit
 from ewe.types import Lane, ScoredPassage
 
 if TYPE_CHECKING:
-    from ewe.engine.nest import NearestNeighbours
+    from ewe.engine.nearest_neighbours import NearestNeighbours
 
 
 @dataclass(eq=False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ewe.config import SchedulerConfig
 from ewe.engine.inflight_batch import SchedulerOutput
 from ewe.engine.model_runner import ForwardRow
-from ewe.engine.pauses import Action
+from ewe.engine.policy_runner import Action
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence, SwappedContext
 from ewe.errors import OutOfBlocksError

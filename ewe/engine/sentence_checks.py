@@ -1,20 +1,24 @@
-"""What is known of a text's sentences: verdicts, refuted wordings, and the checks under way."""
+"""What is known of a text's sentences: verdicts, rejected wordings, and the checks under way."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ewe.engine.sampler import Token
-from ewe.engine.workers import Job
-from ewe.memory.working_memory import MemoryUnit
 from ewe.types import Claim, Verdict, VerificationResult
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ewe.engine.sampler import Token
+    from ewe.engine.workers import Job
+    from ewe.memory.working_memory import MemoryUnit
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One refuted wording of a sentence, kept so that the best one can be put back."""
+    """One rejected wording of a sentence, kept so that the best one can be put back."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -80,41 +84,46 @@ def described(result: VerificationResult) -> dict[str, Any]:
 class Check:
     """A verification under way: which sentences, and what to return to if one is refuted.
 
-    retrieved: the sequence's count of sentences dealt with by retrieval; snapshot: the memory when the pause was over
-    (optimistic mode; in blocking mode it cannot have changed).
+    waits: whether nothing is written meanwhile. retrieved: the progress of retrieval; snapshot: the memory when the
+    pause was over, if the text went on (else it cannot have changed).
     """
 
     job: Job
     sentences: tuple[int, ...]
+    waits: bool
     retrieved: int
     snapshot: tuple[MemoryUnit, ...] | None = None
 
 
+@dataclass(slots=True)
+class Progress:
+    """How many sentences retrieval and verification have dealt with."""
+
+    retrieved: int = 0
+    verified: int = 0
+
+
 @dataclass(slots=True, eq=False)
 class FeedbackState:
-    """What pauses and rewriter keep of one sequence.
+    """What one sequence's policy is doing, and what is known of its sentences.
 
-    retrieval: the one under way; is_of_question: whether it is the first, with the question; is_small_talk: whether
-    that names nothing to look up. rewrite_after_retrieval: index of the sentence to write again when it has come.
-    checks: those under way, oldest first. paused_at, checks_awaited_since: seconds of time.monotonic.
-    retrieved, verified: how many sentences retrieval and verification have dealt with. states: what is known of each
-    sentence. attempts: refuted wordings by the code point at which the sentence starts; dropped: the starts of those
-    left out. rewinds: how often the text went back. hot_sentence: index of the sentence that is drawn at a raised
-    temperature, because its rewind brought no news.
+    steps: the policy's generator, None once it has ended; every, asked: when its text is to pause, and what it has
+    asked for since. retrieval: the one under way; checks: those under way, oldest first. paused_at,
+    checks_awaited_since: seconds of time.monotonic. states: what is known of each sentence. attempts: rejected wordings
+    by the code point at which the sentence starts. rewinds: how often the text went back. hot_sentence: index of the
+    sentence that is drawn at a raised temperature.
     """
 
+    steps: Generator[Any, Any, None] | None = None
+    every: tuple[int, ...] = ()
+    asked: list[Any] = field(default_factory=list)
     retrieval: Job | None = None
-    is_of_question: bool = False
-    is_small_talk: bool = False
-    rewrite_after_retrieval: int | None = None
     checks: deque[Check] = field(default_factory=deque)
     paused_at: float | None = None
     checks_awaited_since: float | None = None
-    retrieved: int = 0
-    verified: int = 0
+    progress: Progress = field(default_factory=Progress)
     states: list[SentenceState | None] = field(default_factory=list)
     attempts: dict[int, list[Attempt]] = field(default_factory=dict)
-    dropped: set[int] = field(default_factory=set)
     rewinds: int = 0
     hot_sentence: int | None = None
 

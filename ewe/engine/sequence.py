@@ -1,6 +1,6 @@
 """One answer being written: its tokens, its KV, its memory, and what it is waiting for.
 
-Decides nothing: pauses, rewriter and scheduler change it.
+Decides nothing: policy runner, rewinder and scheduler change it.
 """
 
 from __future__ import annotations

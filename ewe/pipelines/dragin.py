@@ -9,10 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ewe.config import PipelineConfig
+from ewe.engine.effects import Policy
 from ewe.pipelines.steps import Ask, Decide, Generate, Reading, Retrieve, Steps, Write
+from ewe.policies.plain import plain
 from ewe.text.english import FUNCTION_WORDS
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import words
+
+TEXTS = Policy(plain.write, reads_entropy=lambda _: True, captures="queries")
+"""The policy of the texts that it asks for."""
 
 _PASSAGES = 3
 _WORD = re.compile(r"\S+")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ewe.engine.pauses import record_retrieval, retrieved_passages
+from ewe.engine.output import record_retrieval, retrieved_passages
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
 from ewe.errors import EWEError

@@ -100,7 +100,10 @@ class GatedWorker:
     def release(self, position: int = 0) -> None:
         job = self.jobs.pop(position)
         self._origins.pop(position)
-        job.settle(self._call([job.payload])[0])
+        try:
+            job.settle(self._call([job.payload])[0])
+        except ConnectionError as error:
+            job.settle(error=f"failed: {error}")
 
     def release_due(self, latencies: Sequence[int]) -> None:
         for position in reversed(range(len(self.jobs))):
@@ -125,10 +128,10 @@ class GatedBench(Bench):
 
     def __init__(self, config: Config, *args: Any, **options: Any) -> None:
         super().__init__(config, *args, **options)
-        pauses = self.core.pauses
-        self.retrieval = GatedWorker(pauses.retrieval._call) if pauses.retrieval else None
-        self.verification = GatedWorker(pauses.verification._call) if pauses.verification else None
-        pauses.retrieval, pauses.verification = self.retrieval, self.verification  # type: ignore[assignment]
+        policies = self.core.policies
+        self.retrieval = GatedWorker(policies.retrieval._call) if policies.retrieval else None
+        self.verification = GatedWorker(policies.verification._call) if policies.verification else None
+        policies.retrieval, policies.verification = self.retrieval, self.verification  # type: ignore[assignment]
         self.core.workers = ()
 
     def open_jobs(self) -> list[tuple[GatedWorker, int]]:

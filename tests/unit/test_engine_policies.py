@@ -11,15 +11,12 @@ from engine_tokenizers import PieceTokenizer
 from mock_engine import Bench
 
 from ewe.config import Config, FeedbackConfig
+from ewe.engine.effects import Answer, Paused, Retrieve, Verify, Write
 from ewe.engine.output_text import OutputText
-from ewe.engine.policies import (
-    EWEPolicy,
-    PlainPolicy,
-    RAGPolicy,
-    View,
-    make_policy,
-)
 from ewe.engine.sampler import Token
+from ewe.engine.sentence_checks import Progress
+from ewe.policies.ewe import ewe
+from ewe.policies.plain import plain
 from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Generation, Passage, ScoredPassage, Verdict
@@ -100,16 +97,36 @@ def test_several_sentences_at_one_look_make_one_query_and_one_check() -> None:
 # --- EWE: triggers
 
 
-def draft(*tokens: tuple[str, float, float]) -> OutputText:
-    """A finished draft of (piece, probability, entropy)."""
-    result = OutputText(PieceTokenizer([piece for piece, _, _ in tokens]), SPLITTER, [])
+def answer(*tokens: tuple[str, float, float]) -> Answer:
+    """An answer of which (piece, probability, entropy) have been written."""
+    bench = Bench(config(), Notebook(), Judge(), words(TEXT))
+    sequence = bench.add("a", "P")
+    sequence.output_text = OutputText(PieceTokenizer([piece for piece, _, _ in tokens]), SPLITTER, [])
     for index, (_, probability, entropy) in enumerate(tokens):
-        result.append(Token(index, math.log(probability), entropy))
-    result.find_sentences()
-    return result
+        sequence.output_text.append(Token(index, math.log(probability), entropy))
+    sequence.output_text.find_sentences()
+    return Answer(sequence, False, True, True, None, False, None)
 
 
-SURE_THEN_UNSURE = draft(("Aa.", 0.9, 0.1), (" Bb", 0.3, 0.9), (" cc.", 0.8, 0.5), (" Dd", 0.9, 0.0), (" e", 1.0, 0.0))
+SURE_THEN_UNSURE = ("Aa.", 0.9, 0.1), (" Bb", 0.3, 0.9), (" cc.", 0.8, 0.5), (" Dd", 0.9, 0.0), (" e", 1.0, 0.0)
+
+
+def look(seen: Answer, **feedback: Any) -> tuple[str, tuple[int, ...]]:
+    """The query and the sentences to check after five tokens."""
+    steps = ewe(seen, FeedbackConfig(retrieve_every=5, verify_every=5, **feedback))
+    assert next(steps) == Write(every=(5, 5))
+    yielded = _until_write(steps)
+    queries = [effect.query for effect in yielded if isinstance(effect, Retrieve)]
+    checks = [effect.sentences for effect in yielded if isinstance(effect, Verify)]
+    return "".join(queries), sum(checks, ())
+
+
+def _until_write(steps: Any) -> list[Any]:
+    effect, yielded = steps.send(Paused()), []
+    while not isinstance(effect, Write):
+        yielded.append(effect)
+        effect = next(steps)
+    return yielded
 
 
 @pytest.mark.parametrize(
@@ -127,17 +144,16 @@ SURE_THEN_UNSURE = draft(("Aa.", 0.9, 0.1), (" Bb", 0.3, 0.9), (" cc.", 0.8, 0.5
     ],
 )
 def test_triggers_choose_the_sentences(feedback: dict[str, Any], query: str, verify: tuple[int, ...]) -> None:
-    policy = EWEPolicy(FeedbackConfig(retrieve_every=5, verify_every=5, **feedback), retrieves=True, verifies=True)
-    decision = policy.look(View("P", SURE_THEN_UNSURE, retrieved=0, verified=0, finished=False))
-    assert (decision.query, decision.verify) == (query, verify)
-    assert (decision.retrieved, decision.verified) == (2, 2)  # looked at is dealt with, whatever the trigger said
-    assert policy.needs_entropy == ("entropy" in feedback.values())
+    seen = answer(*SURE_THEN_UNSURE)
+    assert look(seen, **feedback) == (query, verify)
+    assert seen.progress == Progress(2, 2)  # looked at is dealt with, whatever the trigger said
+    assert ewe.reads_entropy(FeedbackConfig(**feedback)) == ("entropy" in feedback.values())
 
 
 def test_only_what_is_new_is_looked_at() -> None:
-    policy = EWEPolicy(FeedbackConfig(retrieve_every=5, verify_every=5), retrieves=True, verifies=True)
-    decision = policy.look(View("P", SURE_THEN_UNSURE, retrieved=1, verified=2, finished=False))
-    assert (decision.query, decision.verify) == ("P Bb cc.", ())
+    seen = answer(*SURE_THEN_UNSURE)
+    seen.progress.retrieved, seen.progress.verified = 1, 2
+    assert look(seen) == ("P Bb cc.", ())
 
 
 def test_a_trigger_that_does_not_fire_settles_the_sentence_unchecked() -> None:
@@ -179,13 +195,28 @@ def test_plain_uses_documents() -> None:
     assert results["a", 0].sources.keys() == {"document-1"}
 
 
-def test_without_components_policies_degenerate() -> None:
-    feedback = FeedbackConfig()
-    assert type(make_policy("ewe", feedback, False, False)) is PlainPolicy
-    assert type(make_policy("rag", feedback, False, True)) is PlainPolicy
-    assert type(make_policy("flare", feedback, False, True)) is PlainPolicy
-    assert type(make_policy("rag", feedback, True, False)) is RAGPolicy
-    ewe = make_policy("ewe", feedback, False, True)
-    assert (ewe.retrieves, ewe.verifies, ewe.rewrites) == (False, True, True)
-    ewe = make_policy("ewe", feedback, True, False)
-    assert (ewe.retrieves, ewe.verifies, ewe.rewrites) == (True, False, False)
+@pytest.mark.parametrize(
+    ("policy", "retriever", "verifier", "is_plain", "holds_text"),
+    [
+        ("ewe", None, None, True, False),
+        ("rag", None, Judge(), True, False),
+        ("flare", None, Judge(), True, False),
+        ("rag", Notebook(), None, False, False),
+        ("flare", Notebook(), None, False, True),
+        ("ewe", None, Judge(), False, True),
+        ("ewe", Notebook(), None, False, False),
+    ],
+)
+def test_without_components_policies_degenerate(
+    policy: str, retriever: Any, verifier: Any, is_plain: bool, holds_text: bool
+) -> None:
+    runner = Bench(config(policy), retriever, verifier).core.policies
+    assert (runner.policy is plain, runner.holds_text) == (is_plain, holds_text)
+
+
+def test_small_talk_is_not_looked_up_for_any_of_several_answers() -> None:
+    notebook = Notebook()
+    bench = Bench(config(retrieve_every=1), notebook, None, words(TEXT))
+    bench.add("a", "Say hi:", SamplingParams(max_tokens=40, n=2))
+    bench.run()
+    assert notebook.queries == []

@@ -37,13 +37,14 @@ class History:
         self._sequence = sequence
         self._states: dict[int, Any] = {}
         self.rewinds = 0
-        go_back = bench.core.pauses.rewriter._go_back
+        rewinder = bench.core.policies._rewinder
+        go_back = rewinder.rewind
 
         def checked(target: EngineSequence, index: int, reason: str) -> None:
             go_back(target, index, reason)
             self._compare()
 
-        bench.core.pauses.rewriter._go_back = checked  # type: ignore[method-assign]
+        rewinder.rewind = checked  # type: ignore[method-assign]
 
     def note(self) -> None:
         self._states[len(self._sequence.output_text)] = self._state()

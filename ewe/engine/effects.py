@@ -1,0 +1,248 @@
+"""What a policy asks of the engine and what it is told: the words that its generator yields and receives.
+
+A policy is a generator function `(answer, settings)`. The engine runs one for every answer and resumes it when
+something has happened; many answers are written in one batch, and none waits for another's policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from collections.abc import Sequence as Batch
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from ewe.checked import why_no_claim
+from ewe.config import FeedbackConfig
+from ewe.engine.sentence_checks import Attempt, Progress, SentenceState
+from ewe.text.search_text import is_small_talk
+from ewe.types import Lane, ScoredPassage, VerificationResult
+
+if TYPE_CHECKING:
+    from ewe.engine.output_text import OutputText, Span
+    from ewe.engine.sequence import Sequence
+    from ewe.protocols import FeedbackBuilder
+
+# --- What a policy yields. Sentences are named by their index.
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Writes on until something happens, which is the result: Paused, Retrieved or Verified.
+
+    every: numbers of tokens; the text pauses at every multiple of one of them, and when it has ended.
+    """
+
+    every: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """Asks the retriever; nothing is written until it has answered (`Retrieved`). top_k: None for that of the settings.
+
+    What is asked for between two writes is one pause.
+    """
+
+    query: str
+    top_k: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """Has sentences checked (`Verified`). wait: whether nothing is written until then.
+
+    Otherwise the text goes on, and a rewind to one of the sentences also returns to the memory that they were written
+    under.
+    """
+
+    sentences: tuple[int, ...]
+    wait: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Brings passages into a lane of the memory; the result: whether they are news. Retrieved ones come best first.
+
+    in_prompt: puts them into the prompt instead, of which nothing has been computed (see `Answer.prompt_places`).
+    """
+
+    hits: Batch[ScoredPassage]
+    lane: Lane = Lane.RETRIEVAL
+    in_prompt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Empties the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """Takes the text back to the start of a sentence, and all that was under way; reason: for the trace."""
+
+    sentence: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Replaces a sentence, and all after it, by an earlier wording."""
+
+    sentence: int
+    attempt: Attempt
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Ends the text here."""
+
+
+Effect = Write | Retrieve | Verify | Remember | Forget | Rewind | Restore | End
+Steps = Generator[Effect, Any, None]
+
+# --- What `yield Write(...)` gives.
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The text is at a multiple that was asked for, or has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What was found over the threshold, best first; error: why nothing could be."""
+
+    hits: tuple[ScoredPassage, ...]
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a Verify found of one sentence, in order; the rest is not told of once the text has gone back."""
+
+    sentence: int
+    result: VerificationResult
+    error: str = ""
+
+    @property
+    def state(self) -> SentenceState:
+        """What is known of the sentence by it."""
+        reason = self.error or why_no_claim(self.result)
+        return SentenceState(self.result.verdict, self.result.score, self.result.claims, reason)
+
+
+# --- What it sees.
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer that a policy writes.
+
+    is_first: of the request's answers; the others begin with what it has in memory. can_retrieve, can_verify: what the
+    engine has. prompt_places: how many passages may stand in the prompt; None: they must become units. remembers:
+    whether memories are searched, too, in which "What is my name?" finds something.
+    """
+
+    sequence: Sequence
+    is_first: bool
+    can_retrieve: bool
+    can_verify: bool
+    prompt_places: int | None
+    remembers: bool
+    feedback: FeedbackBuilder | None
+
+    @cached_property
+    def question(self) -> str:
+        """What retrieval is told of the prompt."""
+        return self.sequence.request.question
+
+    @cached_property
+    def is_small_talk(self) -> bool:
+        """Whether the question names nothing that could be looked up."""
+        return not self.remembers and is_small_talk(self.question)
+
+    @property
+    def text(self) -> OutputText:
+        """What has been written: tokens, probabilities, characters."""
+        return self.sequence.output_text
+
+    @property
+    def sentences(self) -> Batch[Span]:
+        """Those that have been completed."""
+        return self.sequence.output_text.sentences
+
+    def words(self, sentence: int) -> str:
+        """The text of a sentence."""
+        return self.text.text_of(self.sentences[sentence])
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the text has ended; a rewind reopens it."""
+        return self.sequence.finish is not None
+
+    @property
+    def has_grammar(self) -> bool:
+        """Whether it must be JSON, of which nothing can be left out."""
+        return self.sequence.grammar is not None
+
+    @property
+    def progress(self) -> Progress:
+        """How many sentences the policy has dealt with, which it counts; a rewind takes them back, too."""
+        return self.sequence.feedback.progress
+
+    def attempts(self, sentence: int) -> list[Attempt]:
+        """The wordings of a sentence that have been rejected."""
+        return self.sequence.feedback.attempts.setdefault(self.sentences[sentence].start, [])
+
+    def reject(self, sentence: int, state: SentenceState) -> list[Attempt]:
+        """Notes that a sentence's wording is not to stay; gives all that were rejected."""
+        span, rejected = self.sentences[sentence], self.attempts(sentence)
+        tokens = tuple(self.text.tokens[span.first_token : span.end_token])
+        rejected.append(Attempt(self.text.text_of(span), tokens, state))
+        return rejected
+
+    def settle(self, sentence: int, state: SentenceState) -> None:
+        """Says what is known of a sentence; from then on it is shown."""
+        self.sequence.feedback.set_state(sentence, state)
+
+    def vary(self, sentence: int | None) -> None:
+        """Has a sentence drawn at `retry_temperature` at least, lest the same words come again; None: no longer."""
+        self.sequence.feedback.hot_sentence = sentence
+
+    def evidence_of(self, result: VerificationResult) -> list[ScoredPassage]:
+        """What a check found, as passages for the verification lane."""
+        assert self.feedback is not None
+        return [ScoredPassage(passage, 0.0) for passage in self.feedback.build(result)]
+
+
+def _never(settings: FeedbackConfig) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy and what the engine must know before it runs.
+
+    retrieves, verifies: which components it makes use of; needs_retriever: whether it is plain decoding without one.
+    rewrites: whether text is held back until `Answer.settle`, as it may be rewound (if it verifies: by what checks
+    find). reads_entropy: whether it asks for tokens' entropies. captures: what the pool keeps of every token beside its
+    keys and values: "hidden" states to copy passages by, or "queries" to tell what was attended to.
+    """
+
+    write: Callable[[Answer, FeedbackConfig], Steps]
+    retrieves: bool = False
+    verifies: bool = False
+    needs_retriever: bool = False
+    rewrites: bool = False
+    reads_entropy: Callable[[FeedbackConfig], bool] = _never
+    captures: Literal["hidden", "queries"] | None = None
+
+    def __call__(self, answer: Answer, settings: FeedbackConfig) -> Steps:
+        """Begins it for one answer."""
+        return self.write(answer, settings)
+
+
+def policy(**traits: Any) -> Callable[[Callable[[Answer, FeedbackConfig], Steps]], Policy]:
+    """A decorator that makes a `Policy` of a generator function; traits: its fields."""
+    return lambda write: Policy(write, **traits)

@@ -1,0 +1,150 @@
+"""EWE (Chen et al. 2024, section 3.1, algorithm 1): pause, retrieve, verify; write again what is refuted."""
+
+from collections.abc import Generator
+from typing import Any
+
+from ewe.checked import CODE, LOOPS, REPEATS
+from ewe.config import FeedbackConfig, Trigger
+from ewe.engine.effects import (
+    Answer,
+    End,
+    Paused,
+    Remember,
+    Restore,
+    Retrieve,
+    Retrieved,
+    Rewind,
+    Steps,
+    Verified,
+    Verify,
+    Write,
+    policy,
+)
+from ewe.engine.sentence_checks import SentenceState
+from ewe.policies.rag import remember_question
+from ewe.text.search_text import subject_of
+from ewe.text.sentences import code_blocks, is_inside
+from ewe.types import Lane, Verdict
+
+GoesBack = Generator[Any, Any, bool]  # whether the text has gone back
+_MUCH_MORE = 0.2  # Share of the evidence's weight; below it two wordings are supported alike.
+
+
+@policy(
+    retrieves=True,
+    verifies=True,
+    rewrites=True,
+    reads_entropy=lambda settings: "entropy" in (settings.retrieve_when, settings.verify_when),
+)
+def ewe(answer: Answer, settings: FeedbackConfig) -> Steps:
+    """Every T_r tokens retrieves with the new sentences; every T_v tokens verifies them, and rewrites what fails.
+
+    In optimistic mode nothing waits for verdicts; the text is the same.
+    """
+    every_r = settings.retrieve_every if answer.can_retrieve else 0
+    every_v = settings.verify_every if answer.can_verify else 0
+    dropped: set[int] = set()  # where sentences were left out, by code point
+    if every_r:
+        yield from remember_question(answer, in_prompt=True)
+    while True:
+        match (yield Write(every=tuple(filter(None, (every_r, every_v))))):
+            case Paused():
+                if every_r and len(answer.text) % every_r == 0 and not answer.is_finished:
+                    yield from _retrieve(answer, settings)
+                if every_v and (len(answer.text) % every_v == 0 or answer.is_finished):
+                    yield from _verify(answer, settings)
+            case Retrieved(hits):
+                yield Remember(hits)
+            case Verified() as check:
+                if not (yield from _goes_back(answer, settings, check, dropped)):
+                    answer.settle(check.sentence, check.state)
+
+
+def _retrieve(answer: Answer, settings: FeedbackConfig) -> Steps:
+    """Retrieves with the question and the new sentences."""
+    triggers = settings.retrieve_when, settings.retrieve_entropy, settings.retrieve_min_prob
+    unseen = range(answer.progress.retrieved, len(answer.sentences))
+    new = [answer.words(index) for index in unseen if _triggers(answer, index, *triggers)]
+    answer.progress.retrieved = len(answer.sentences)
+    if new and not answer.is_small_talk:
+        yield Retrieve(" ".join([subject_of(answer.question), *new]))
+
+
+def _verify(answer: Answer, settings: FeedbackConfig) -> Steps:
+    """Has the new sentences checked; those that no trigger names and those that are code are final."""
+    triggers = settings.verify_when, settings.verify_entropy, settings.verify_min_prob
+    unseen = range(answer.progress.verified, len(answer.sentences))
+    code, chosen = code_blocks(answer.text.text) if unseen else (), []
+    for index in unseen:
+        if not _triggers(answer, index, *triggers):
+            answer.settle(index, SentenceState(reason="the trigger did not ask for a check"))
+        elif is_inside(answer.sentences[index].start, code):
+            answer.settle(index, SentenceState(reason=CODE))
+        else:
+            chosen.append(index)
+    answer.progress.verified = len(answer.sentences)
+    if chosen:
+        yield Verify(tuple(chosen), wait=settings.mode == "blocking")
+
+
+def _goes_back(answer: Answer, settings: FeedbackConfig, check: Verified, dropped: set[int]) -> GoesBack:
+    """Drops what repeats, rewrites what is refuted, and compares what stands with what was refuted before."""
+    repeats = check.sentence and check.result.reason in (REPEATS, LOOPS)
+    if repeats and settings.on_repeat == "drop" and not answer.has_grammar:
+        return (yield from _drop(answer, check, dropped))
+    is_open = check.result.verdict is Verdict.INCONCLUSIVE and settings.rewrite_when == "unsupported"
+    if check.result.verdict is Verdict.REFUTED or is_open:
+        return (yield from _rewrite(answer, settings, check, dropped))
+    return (yield from _compare(answer, settings, check))
+
+
+def _rewrite(answer: Answer, settings: FeedbackConfig, check: Verified, dropped: set[int]) -> GoesBack:
+    """Writes a sentence again under the evidence; after the last attempt keeps the best, the last or none of them."""
+    attempts = answer.reject(check.sentence, check.state)
+    if len(attempts) < settings.max_attempts:
+        yield Rewind(check.sentence, "refuted" if check.result.verdict is Verdict.REFUTED else "unsupported")
+        news = yield Remember(answer.evidence_of(check.result), Lane.VERIFICATION)
+        answer.vary(None if news else check.sentence)
+        return True
+    if settings.on_exhausted == "drop" and not answer.has_grammar:
+        return (yield from _drop(answer, check, dropped))
+    best = max(reversed(attempts), key=lambda attempt: attempt.rank)
+    if settings.on_exhausted == "flag" or best is attempts[-1]:
+        return False
+    yield Restore(check.sentence, best, "keep_best")
+    return True
+
+
+def _compare(answer: Answer, settings: FeedbackConfig, check: Verified) -> GoesBack:
+    """Puts back an earlier wording that much more evidence supports than the one that stands.
+
+    What was refuted on disputed evidence may be true, and what nothing speaks of may be made up.
+    """
+    best = max(reversed(answer.attempts(check.sentence)), key=lambda attempt: attempt.state.support, default=None)
+    if best is None or settings.on_exhausted != "keep_best" or best.state.support < check.state.support + _MUCH_MORE:
+        return False
+    answer.reject(check.sentence, check.state)
+    yield Restore(check.sentence, best, "less supported")
+    return True
+
+
+def _drop(answer: Answer, check: Verified, dropped: set[int]) -> GoesBack:
+    """Leaves a sentence out and goes on; a second one dropped at the same place ends the text."""
+    start, attempts = answer.sentences[check.sentence].start, answer.attempts(check.sentence)
+    yield Rewind(check.sentence, "drop")
+    if start in dropped:
+        yield End()
+    else:
+        dropped.add(start)
+        attempts.clear()
+        yield Remember(answer.evidence_of(check.result), Lane.VERIFICATION)
+        answer.vary(check.sentence)
+    return True
+
+
+def _triggers(answer: Answer, index: int, when: Trigger, entropy: float, min_prob: float) -> bool:
+    """Whether a sentence is to be dealt with (appendix B); entropy, min_prob: from where on, if that is what counts."""
+    span = answer.sentences[index]
+    if when == "interval":
+        return True
+    return answer.text.mean_entropy(span) > entropy if when == "entropy" else answer.text.min_prob(span) < min_prob

@@ -1,0 +1,25 @@
+"""Retrieval-augmented generation: one retrieval, with the question, fills the memory."""
+
+from ewe.config import FeedbackConfig
+from ewe.engine.effects import Answer, Remember, Retrieve, Steps, Write, policy
+from ewe.text.search_text import subject_of
+
+
+@policy(retrieves=True, needs_retriever=True)
+def rag(answer: Answer, settings: FeedbackConfig) -> Steps:
+    """Retrieves once and never pauses."""
+    yield from remember_question(answer)
+    yield Write()
+
+
+def remember_question(answer: Answer, in_prompt: bool = False) -> Steps:
+    """Retrieves with the question, before anything is computed; not for small talk, which passages distract.
+
+    in_prompt: whether what is found stands in the prompt, if that has a place for it.
+    """
+    if not answer.is_first or answer.is_small_talk:
+        return
+    places = answer.prompt_places if in_prompt else None
+    yield Retrieve(subject_of(answer.question), places)
+    found = yield Write()
+    yield Remember(found.hits, in_prompt=places is not None)
