@@ -52,7 +52,7 @@ class MemoryService(MemoryWriter):
         rules = rules or MemoryRules()
         search = MemorySearch(store, encoder)
         evidence = EvidenceBook(store, judge, clock, rules.update)
-        super().__init__(store, search, judge, evidence, clock, rules.first, rules.judge_turns)
+        super().__init__(store, search, judge, evidence, clock, rules.first, rules.judge_turns, rules.unjudged)
         self._encoder, self._trusted, self._reviews = encoder, trusted, rules.reviews
         self._embedding = BackgroundEmbedding(store, encoder) if encoder is not None and in_background else None
         self._models = (judge, encoder)
@@ -99,10 +99,9 @@ class MemoryService(MemoryWriter):
     def knows(self, memory: Memory) -> bool:
         """Whether a memory of its scope that holds says the same, for the rules and the judge also in other words."""
         told = replace(memory, content=" ".join(memory.content.split()), observed_at=self._clock())
-        found = self.relations(told)
-        same = [one.memory for one in found if one.memory.content == told.content]
-        again = [other for other, one in older_statements(told, self.store) if one.stance is Stance.AGAIN]
-        return any(one.scope == told.scope for one in (*same, *agreeing(found), *again))
+        if any(one.stance is Stance.AGAIN for _, one in older_statements(told, self.store)):
+            return True
+        return any(one.scope == told.scope for one in agreeing(self.relations(told)))
 
     def search(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ewe.text.english import FUNCTION_WORDS, words_of
+from ewe.text.english import DETERMINERS, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, words_of
 from ewe.text.words import words
 
 _POLITE = r"(?:(?:please|hi|hello|hey|so|now|ok|okay)\b[,!]?\s+)*"
@@ -38,6 +38,26 @@ def subject_of(request: str) -> str:
     found = _ASKING.match(request.strip())
     subject = request.strip()[found.end() :].rstrip(" .!?") if found else ""
     return subject or request
+
+
+# Fewer than the function words: "first", "born" or "founded" may be what a question is about.
+_IN_ANY_QUESTION = (
+    PRONOUNS
+    | PREPOSITIONS
+    | DETERMINERS
+    | words_of(
+        """i you we me us and or but if than when where which while what why how because am is are was were been being
+        be have has had did do does will would can could may might shall should must"""
+    )
+)
+
+
+def telling_words(request: str) -> str:
+    """The words of a request without those that any request has ("when", "did"); the whole of it if none is left.
+
+    Among few texts such words are as rare as names, and would weigh as much.
+    """
+    return " ".join(word for word in words(request) if word not in _IN_ANY_QUESTION) or request
 
 
 _TALK = words_of(
