@@ -15,7 +15,7 @@ from ewe.longterm.records import Memory, Scope
 from ewe.longterm.store.memory_rows import Moment
 from ewe.longterm.store.reading import MemoryReader
 from ewe.retrieval.encoders import Encoder
-from ewe.text.search_text import telling_words
+from ewe.text.search_text import IN_ANY_QUESTION
 from ewe.types import Passage
 
 _DEPTH = 200
@@ -39,10 +39,9 @@ class Found:
 class MemorySearch:
     """Searches a store by words (BM25) and, with an encoder, by meaning too: 0.6 BM25 + 0.4 cosine, each over its best.
 
-    Words that any question has, as "when" and "did", are looked for only if there are no others. Turns of a
-    conversation (memories of the kind "turn" that were added one after the other) get a part of the scores of the turns
-    beside them, most of it from a question that they answer; what was said at a date that the query names gets 0.3
-    more. Scores lie in (0, 2.2].
+    Words that any question has, as "when" and "did", weigh a fifth. Turns of a conversation (memories of the kind
+    "turn" that were added one after the other) get a part of the scores of the turns beside them, most of it from a
+    question that they answer; what was said at a date that the query names gets 0.3 more. Scores lie in (0, 2.2].
     least_cosine: what a memory's vector needs to be found by it. Safe to call from several threads. Raises ConfigError
     if another encoder made the store's vectors.
     """
@@ -76,7 +75,7 @@ class MemorySearch:
         self, query: str, vector: np.ndarray | None, scopes: Sequence[int], depth: int, during: Period | None
     ) -> dict[int, float]:
         """The score of every memory that was found, by its number."""
-        by_words = self._store.lexicon.search(telling_words(query), scopes, depth)
+        by_words = self._store.lexicon.search(query, scopes, depth, faint=IN_ANY_QUESTION)
         scores = defaultdict(float, _shares(by_words, 1.0 if vector is None else 1.0 - _MEANING))
         if vector is not None:
             close = [hit for hit in self._store.embeddings.search(vector, scopes, depth) if hit[1] >= self._least]

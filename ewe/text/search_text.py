@@ -41,7 +41,7 @@ def subject_of(request: str) -> str:
 
 
 # Fewer than the function words: "first", "born" or "founded" may be what a question is about.
-_IN_ANY_QUESTION = (
+IN_ANY_QUESTION = (
     PRONOUNS
     | PREPOSITIONS
     | DETERMINERS
@@ -50,15 +50,7 @@ _IN_ANY_QUESTION = (
         be have has had did do does will would can could may might shall should must"""
     )
 )
-
-
-def telling_words(request: str) -> str:
-    """The words of a request without those that any request has ("when", "did"); the whole of it if none is left.
-
-    Among few texts such words are as rare as names, and would weigh as much.
-    """
-    return " ".join(word for word in words(request) if word not in _IN_ANY_QUESTION) or request
-
+"""Words that say little of what is looked for; among few texts they are as rare as names, and would weigh as much."""
 
 _TALK = words_of(
     """hi hello hey hiya greetings thanks thank thx bye goodbye good morning afternoon evening night day nice great cool

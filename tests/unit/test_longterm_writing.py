@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from longterm_parts import WordEncoder, YearJudge
 
+from ewe.errors import DatastoreError
 from ewe.longterm.memory_search import visible
 from ewe.longterm.neighbouring import neighbours
 from ewe.longterm.recall import MemoryRules
@@ -232,3 +233,37 @@ def test_memories_that_come_one_after_the_other_are_given_vectors_together(
         memories.add(f"The mill has door {place}", ANN, person("ann"))
     memories.close()  # does not wait any longer
     assert lots == [5]
+
+
+def test_memories_that_come_together_are_added_as_one_after_the_other(tmp_path: Path) -> None:
+    said = ("I live in Porto.", "I saw a ship in Porto.", "I moved to Bergen.", "I live in Porto.", "I have a cat.")
+    told = [
+        Memory("new", text, source=person("ann"), scope=ANN, created_at=place * DAY)
+        for place, text in enumerate(said, 1)
+    ]
+    kept = []
+    for name in ("together", "apart"):
+        with MemoryStore.create(tmp_path / name) as store:
+            memories = MemoryService(store, clock=Clock())
+            added = memories.add_all(told) if name == "together" else [memories.add_all([one])[0] for one in told]
+            kept.append((added, list(store.scan()), [store.history(ANN, one.id) for one in added]))
+    assert kept[0] == kept[1]
+    assert any(one.supersedes for one in kept[0][0])
+
+
+@pytest.mark.parametrize(("judge", "left"), [(None, 0), (YearJudge(), 2)])
+def test_of_memories_that_come_together_all_are_kept_or_none(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, judge: YearJudge | None, left: int
+) -> None:
+    memories, add = MemoryService(store, judge=judge), store.add
+
+    def once(new: Sequence[Memory], **rest: Any) -> Any:
+        if "broken" in new[0].content:
+            raise DatastoreError("the disk is full")
+        return add(new, **rest)
+
+    monkeypatch.setattr(store, "add", once)
+    told = [Memory("new", f"The mill has a {part}", scope=ANN) for part in ("door", "roof", "broken wheel", "yard")]
+    with pytest.raises(DatastoreError):
+        memories.add_all(told)
+    assert len(store) == left

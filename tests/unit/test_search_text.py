@@ -2,8 +2,7 @@
 
 import pytest
 
-from ewe.text.search_text import is_small_talk, subject_of, telling_words
-from ewe.text.words import words
+from ewe.text.search_text import is_small_talk, subject_of
 
 
 @pytest.mark.parametrize(
@@ -53,16 +52,3 @@ def test_small_talk_names_nothing_to_look_up(request_text: str) -> None:
 )
 def test_what_names_something_is_looked_up(request_text: str) -> None:
     assert not is_small_talk(request_text)
-
-
-@pytest.mark.parametrize(
-    ("request_text", "telling"),
-    [
-        ("When did Ann's sister move to Lyon?", "ann sister move lyon"),
-        ("What was the first car that I founded it with?", "first car founded"),
-        ("Where was I?", "Where was I?"),
-        ("彼女は東京にいますか", " ".join(words("彼女は東京にいますか"))),
-    ],
-)
-def test_words_that_any_request_has_do_not_tell(request_text: str, telling: str) -> None:
-    assert telling_words(request_text) == telling

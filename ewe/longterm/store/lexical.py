@@ -16,11 +16,12 @@ from ewe.text.words import words
 K1, B = 1.5, 0.75
 EXACT_POSTINGS = 10_000  # read in about 5 ms; a scope with no more than this many postings per query is ranked exactly
 _CANDIDATES = 256
+_FAINT = 0.2  # tuned on three of the conversations of benchmarks/longterm_locomo.py
 _SEEK = 4  # postings that are read one after the other in the time that it takes to look one up
 _MOST_WORDS = 64  # of a query, the rarest; a whole page as a query finds what its telling words find
 _PROBE = "Čapek's 1,904 well-known robots don't dream of 3.5 electric sheep. 東京に住む。 กรุงเทพ"
 
-_Word = tuple[int, list[int]]  # in how many memories it is, and its number in each scope
+_Word = tuple[bool, int, list[int]]  # whether it is faint, in how many memories it is, and its number in each scope
 
 
 class Lexicon:
@@ -81,13 +82,16 @@ class Lexicon:
         )
         return int(removed.rowcount) if postings else 0
 
-    def search(self, query: str, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
+    def search(
+        self, query: str, scopes: Sequence[int], top_k: int, faint: frozenset[str] = frozenset()
+    ) -> list[tuple[int, float]]:
         """(number of a memory, score) of at most `top_k` memories in the scopes, best first; equal scores: newest.
 
         Lucene's BM25 (k1 = 1.5, b = 0.75) with the counts of these scopes together, each word of the query once, of a
-        long query the 64 rarest. Words are read from the rarest on, until those that are left could bring no other
-        memory among the best; they are looked up for what was found. So the ranking is exact, unless more than 10,000
-        postings come before that: then the best 256 memories (or `top_k`) so far get the scores of the other words.
+        long query the 64 rarest. faint: words that weigh a fifth. Words are read from the rarest on, the faint ones
+        last, until those that are left could bring no other memory among the best; they are looked up for what was
+        found. So the ranking is exact, unless more than 10,000 postings come before that: then the best 256 memories
+        (or `top_k`) so far get the scores of the other words.
         """
         if not scopes:
             return []
@@ -100,11 +104,11 @@ class Lexicon:
             return []
         # The length's part of a word's weight in a memory: norm[0] + norm[1] * its length.
         norm = (K1 * (1 - B), K1 * B * count / length)
-        asked = self._frequencies(query, scopes, marks)
-        weights = [_weight(count, frequency) for frequency, _ in asked]
+        asked = self._frequencies(query, scopes, marks, frozenset(map(stem, faint)))
+        weights = [_weight(count, frequency) * (_FAINT if is_faint else 1.0) for is_faint, frequency, _ in asked]
         scores: dict[int, float] = {}
         read, settled = 0, False  # settled: nothing but what is in `scores` can be among the best
-        for place, (frequency, numbers) in enumerate(asked):
+        for place, (_, frequency, numbers) in enumerate(asked):
             read += frequency
             if place and not settled and read > EXACT_POSTINGS:
                 settled, scores = True, {memory: scores[memory] for memory in _best(scores, max(_CANDIDATES, top_k))}
@@ -130,8 +134,8 @@ class Lexicon:
             self.add(connection, page)
         connection.execute("UPDATE state SET words = ?", (_tokenizer_digest(),))
 
-    def _frequencies(self, query: str, scopes: Sequence[int], marks: str) -> list[_Word]:
-        """Per word of the query that is known: in how many memories it is, and its numbers; the rarest first."""
+    def _frequencies(self, query: str, scopes: Sequence[int], marks: str, faint: frozenset[str]) -> list[_Word]:
+        """The words of the query that are known: the rarest first, and the faint ones (by their stems) last."""
         rows = self._session.lookup(
             f"SELECT word, number, memories FROM words WHERE scope IN ({marks}) AND word IN",  # noqa: S608
             sorted(set(terms(query))),
@@ -141,8 +145,9 @@ class Lexicon:
         for word, number, memories in rows:
             found[word].append((memories, number))
         # Sorted, because float sums depend on their order and a query's result must not.
-        totals = sorted((sum(memories for memories, _ in places), word) for word, places in found.items())
-        return [(total, [number for _, number in found[word]]) for total, word in totals[:_MOST_WORDS]]
+        totals = sorted((word in faint, sum(memories for memories, _ in found[word]), word) for word in found)
+        chosen = totals[:_MOST_WORDS]
+        return [(is_faint, total, [number for _, number in found[word]]) for is_faint, total, word in chosen]
 
     def _shares(
         self, number: int, norm: tuple[float, float], frequency: int, among: Sequence[int] | None
