@@ -75,7 +75,7 @@ class MemorySearch:
         self, query: str, vector: np.ndarray | None, scopes: Sequence[int], depth: int, during: Period | None
     ) -> dict[int, float]:
         """The score of every memory that was found, by its number."""
-        by_words = self._store.lexicon.search(query, scopes, depth, faint=IN_ANY_QUESTION)
+        by_words = self._store.lexicon.search(query, scopes, depth, IN_ANY_QUESTION)
         scores = defaultdict(float, _shares(by_words, 1.0 if vector is None else 1.0 - _MEANING))
         if vector is not None:
             close = [hit for hit in self._store.embeddings.search(vector, scopes, depth) if hit[1] >= self._least]
