@@ -111,7 +111,7 @@ def _scored(store: MemoryStore, judge: str | None, memories: Sequence[Memory]) -
     settings = LongTermConfig(judge_turns=judge is not None)
     service = LocalMemories(default_memory(store, settings, judge=_judge(judge), encoder=NONE))
     for told in memories:
-        memory = service.add(told)
+        [memory] = service.add([told])
         print(memory.id)
         for other in memory.supersedes:
             say(f"{memory.id} takes the place of {clean(other)}, which is found for earlier times only")

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ewe.longterm.store import MemoryStore
 from ewe.retrieval.encoders import Encoder
 
+_GATHER_S = 0.2  # what is added one after the other is encoded together
 _log = logging.getLogger("ewe.longterm")
 
 
@@ -34,6 +35,7 @@ class BackgroundEmbedding:
         self._thread.shutdown(cancel_futures=True)
 
     def _embed(self) -> None:
+        self._closed.wait(_GATHER_S)
         self._waiting.clear()
         try:
             self._store.embeddings.embed(self._encoder, progress=self._go_on)

@@ -85,7 +85,7 @@ def default_rules(
     scorer, turns = settings.scorer, settings.judge_turns
     made = SCORERS.make(scorer, judge=judge)
     if scorer == "verimem-a":
-        return MemoryRules(made, first=FirstOfTextA(trusted), update=averaged, judge_turns=turns)
+        return MemoryRules(made, first=FirstOfTextA(trusted), update=averaged, judge_turns=turns, unjudged=True)
     if scorer == "verimem-b":
         return MemoryRules(made, first=first_of_text_b, update=bayesian_as_written, judge_turns=turns)
     if scorer == "mark":

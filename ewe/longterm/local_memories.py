@@ -1,6 +1,7 @@
 """The memories of a service in this process, as `ewe.Memory` asks for them."""
 
 import time
+from collections.abc import Sequence
 
 from ewe.longterm.memory_search import visible
 from ewe.longterm.recall import Recall
@@ -16,12 +17,9 @@ class LocalMemories:
     def __init__(self, service: MemoryService, owns_store: bool = False) -> None:
         self._service, self._owns_store = service, owns_store
 
-    def add(self, told: Memory) -> Memory:
-        """Remembers it, or finds the same words."""
-        return self._service.add(
-            told.content, told.scope, told.source, told.kind, told.metadata, told.valid_from,
-            created_at=told.created_at or None, observed_at=told.observed_at,
-        )  # fmt: skip
+    def add(self, told: Sequence[Memory]) -> list[Memory]:
+        """Remembers them, or finds the same words."""
+        return self._service.add_all(told)
 
     def find(self, scope: Scope, memory_id: str, as_of: float | None) -> Memory | None:
         """The memory of this scope, as it is or was; None if there is none, or it did not hold then."""

@@ -106,7 +106,7 @@ class Memory:
                 records.Memory("new", text, source=by, metadata={**about, **(metadata or {})}, **{**when, **given})
                 for text, by, about, when in self._told(messages, said, infer)
             ]
-        return [self._backend.add(one) for one in told]
+        return self._backend.add(told)
 
     def search(
         self, query: str, top_k: int = SEARCH_TOP_K, *, threshold: float | None = None, as_of: Time | None = None

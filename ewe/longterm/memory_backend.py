@@ -1,5 +1,6 @@
 """What a place of memories must answer, in this process or over HTTP."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from ewe.longterm.recall import Recall
@@ -11,8 +12,8 @@ from ewe.longterm.superseded import Superseded, Why
 class MemoryBackend(Protocol):
     """Where the memories lie: what `ewe.Memory` asks for, by scope and in seconds since 1970."""
 
-    def add(self, told: Memory) -> Memory:
-        """Remembers it; the memory that says the same words already, if there is one."""
+    def add(self, told: Sequence[Memory]) -> list[Memory]:
+        """Remembers them in order; of each the memory that says the same words already, if there is one."""
 
     def find(self, scope: Scope, memory_id: str, as_of: float | None) -> Memory | None:
         """A memory as it is, or was; None if there is none, or it did not hold then."""

@@ -15,6 +15,7 @@ from ewe.longterm.records import Memory, Scope
 from ewe.longterm.store.memory_rows import Moment
 from ewe.longterm.store.reading import MemoryReader
 from ewe.retrieval.encoders import Encoder
+from ewe.text.search_text import IN_ANY_QUESTION
 from ewe.types import Passage
 
 _DEPTH = 200
@@ -23,6 +24,7 @@ LEAST_COSINE = 0.25
 # Tuned on three of the conversations of benchmarks/longterm_locomo.py.
 _MEANING = 0.4  # the share of the cosines in a score
 _FROM_BEFORE, _FROM_AFTER = 0.3, 0.2  # what a turn of a conversation gets of the scores of the turns beside it
+_FROM_QUESTION, _QUESTION = 0.7, 0.8  # what it gets of a question before it; what a question keeps of its own
 _DATE = 0.3
 
 
@@ -37,8 +39,9 @@ class Found:
 class MemorySearch:
     """Searches a store by words (BM25) and, with an encoder, by meaning too: 0.6 BM25 + 0.4 cosine, each over its best.
 
-    Turns of a conversation (memories of the kind "turn" that were added one after the other) get a part of the scores
-    of the turns beside them, and what was said at a date that the query names gets 0.3 more. Scores lie in (0, 2].
+    Words that any question has, as "when" and "did", weigh a fifth. Turns of a conversation (memories of the kind
+    "turn" that were added one after the other) get a part of the scores of the turns beside them, most of it from a
+    question that they answer; what was said at a date that the query names gets 0.3 more. Scores lie in (0, 2.2].
     least_cosine: what a memory's vector needs to be found by it. Safe to call from several threads. Raises ConfigError
     if another encoder made the store's vectors.
     """
@@ -72,7 +75,7 @@ class MemorySearch:
         self, query: str, vector: np.ndarray | None, scopes: Sequence[int], depth: int, during: Period | None
     ) -> dict[int, float]:
         """The score of every memory that was found, by its number."""
-        by_words = self._store.lexicon.search(query, scopes, depth)
+        by_words = self._store.lexicon.search(query, scopes, depth, IN_ANY_QUESTION)
         scores = defaultdict(float, _shares(by_words, 1.0 if vector is None else 1.0 - _MEANING))
         if vector is not None:
             close = [hit for hit in self._store.embeddings.search(vector, scopes, depth) if hit[1] >= self._least]
@@ -86,7 +89,7 @@ class MemorySearch:
         return {
             number: score + (_DATE * asked.fit(moments[number].said_at) if asked is not None else 0.0)
             for number, score in found.items()
-            if number in moments and (during is None or moments[number].holds_during(during))
+            if during is None or moments[number].holds_during(during)
         }
 
     def _best(self, scores: Mapping[int, float], scopes: Sequence[Scope], top_k: int) -> list[Found]:
@@ -104,10 +107,14 @@ def _shares(hits: Sequence[tuple[int, float]], weight: float) -> dict[int, float
 
 def _with_turns_beside(scores: Mapping[int, float], moments: Mapping[int, Moment]) -> dict[int, float]:
     """The scores, with what turns get of those beside them; turns that were found by that alone are among them."""
-    found = defaultdict(float, scores)
+    found: defaultdict[int, float] = defaultdict(float)
     for number, score in scores.items():
-        for other, share in ((number + 1, _FROM_BEFORE), (number - 1, _FROM_AFTER)):
-            if number in moments and other in moments and moments[number].is_beside(moments[other]):
+        if number not in moments:  # deleted a moment ago, or of another scope
+            continue
+        asks = moments[number].asks
+        found[number] += score * (_QUESTION if asks else 1.0)
+        for other, share in ((number + 1, _FROM_QUESTION if asks else _FROM_BEFORE), (number - 1, _FROM_AFTER)):
+            if other in moments and moments[number].is_beside(moments[other]):
                 found[other] += share * score
     return found
 

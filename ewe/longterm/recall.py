@@ -28,7 +28,8 @@ class MemoryRules:
     """How memories are scored and when they are good enough; the defaults are argued in docs/longterm_scoring.md.
 
     update: what evidence does to a veracity. checks: at most so many memories are checked again, and so many looked up,
-    for one query. judge_turns: whether a judge that is given also compares what people say in conversations.
+    for one query. judge_turns: whether a judge that is given also compares what people say in conversations. unjudged:
+    whether `first` is given the neighbours that no judge compares, too.
     """
 
     scorer: MemoryScorer = field(default_factory=DefaultScorer)
@@ -39,6 +40,7 @@ class MemoryRules:
     update: VeracityUpdate = bayesian
     checks: int = 2
     judge_turns: bool = True
+    unjudged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

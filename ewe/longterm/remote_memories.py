@@ -1,7 +1,7 @@
 """The memories of a server of this engine, over HTTP: what `ewe.Memory` needs of them, and nothing of a model."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -41,8 +41,11 @@ class RemoteMemories:
             self._headers["authorization"] = f"Bearer {api_key}"
         self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=timeout_s)
 
-    def add(self, told: Memory) -> Memory:
-        """Has the server remember it, or find the same words."""
+    def add(self, told: Sequence[Memory]) -> list[Memory]:
+        """Has the server remember them, or find the same words."""
+        return [self._added(one) for one in told]
+
+    def _added(self, told: Memory) -> Memory:
         body = {
             **{"content": told.content, "kind": told.kind, "metadata": dict(told.metadata)},
             **{"source": asdict(told.source), "valid_from": told.valid_from, "observed_at": told.observed_at},

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 from ewe.config_evidence import SEARCH_TOP_K
@@ -26,6 +27,8 @@ from ewe.protocols import Retriever
 from ewe.retrieval.encoders import Encoder
 from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
 from ewe.verification.judges.protocol import Judge
+
+_TOGETHER = 100  # memories that are added in one transaction, for which others wait
 
 
 class MemoryService(MemoryWriter):
@@ -52,7 +55,7 @@ class MemoryService(MemoryWriter):
         rules = rules or MemoryRules()
         search = MemorySearch(store, encoder)
         evidence = EvidenceBook(store, judge, clock, rules.update)
-        super().__init__(store, search, judge, evidence, clock, rules.first, rules.judge_turns)
+        super().__init__(store, search, judge, evidence, clock, rules.first, rules.judge_turns, rules.unjudged)
         self._encoder, self._trusted, self._reviews = encoder, trusted, rules.reviews
         self._embedding = BackgroundEmbedding(store, encoder) if encoder is not None and in_background else None
         self._models = (judge, encoder)
@@ -72,6 +75,18 @@ class MemoryService(MemoryWriter):
     def can_weigh(self) -> bool:
         """Whether there is a judge to read evidence."""
         return self._evidence.can_weigh
+
+    def add_all(self, told: Sequence[Memory]) -> list[Memory]:
+        """As `add`, of several in order; without a judge 100 are kept at a time, all of them or none.
+
+        told: their ids and veracities do not count. Raises as `add` does; what was kept before stays.
+        """
+        memories: list[Memory] = []
+        for start in range(0, len(told), _TOGETHER):
+            with self.store.transaction() if self.judge is None else nullcontext():  # nobody waits while a judge reads
+                memories += [self._added(one) for one in told[start : start + _TOGETHER]]
+        self._embed()
+        return memories
 
     def get(self, scope: Scope, memory_id: str, as_of: float | None = None) -> Memory | None:
         """A memory, or as it was at a time (seconds since 1970); None if there is none, or it did not hold then."""
@@ -99,10 +114,9 @@ class MemoryService(MemoryWriter):
     def knows(self, memory: Memory) -> bool:
         """Whether a memory of its scope that holds says the same, for the rules and the judge also in other words."""
         told = replace(memory, content=" ".join(memory.content.split()), observed_at=self._clock())
-        found = self.relations(told)
-        same = [one.memory for one in found if one.memory.content == told.content]
-        again = [other for other, one in older_statements(told, self.store) if one.stance is Stance.AGAIN]
-        return any(one.scope == told.scope for one in (*same, *agreeing(found), *again))
+        if any(one.stance is Stance.AGAIN for _, one in older_statements(told, self.store)):
+            return True
+        return any(one.scope == told.scope for one in agreeing(self.relations(told)))
 
     def search(
         self,

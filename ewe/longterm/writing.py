@@ -42,10 +42,11 @@ class MemoryWriter:
         clock: Clock,
         first: First,
         judge_turns: bool = False,
+        unjudged: bool = False,
     ) -> None:
         self.store, self.judge = store, judge
         self._search, self._evidence, self._clock, self._first = search, evidence, clock, first
-        self._judge_turns = judge_turns
+        self._judge_turns, self._unjudged = judge_turns, unjudged
         self._written = 0  # by this writer; changes only inside a transaction
 
     def add(
@@ -113,19 +114,21 @@ class MemoryWriter:
         """How at most 16 neighbours stand to a memory: those that hold, of all scopes that whoever reads it can see.
 
         known: relations that were found a moment ago; the judge is not asked for them again. Without a judge, and where
-        it is not asked about what people say in conversations, they say nothing of each other. Raises JudgeError.
+        it is not asked about what people say in conversations, nobody says how they stand: none are looked for, unless
+        the first veracity takes them as they are. Raises JudgeError.
         """
-        if not words(memory.content):
+        judge = None if memory.is_turn and not self._judge_turns else self.judge
+        if (judge is None and not self._unjudged) or not words(memory.content):
             return []
         scopes = visible(memory.scope.user, memory.scope.agent)
         [hits] = self._search.search([memory.content], scopes, _WIDER * MOST_NEIGHBOURS)
         others = [hit.memory for hit in hits if (hit.memory.scope, hit.memory.id) != (memory.scope, memory.id)]
         chosen = neighbours([other for other in others if other.valid_until is None or other.holds_at(memory.said_at)])
-        if self.judge is None or (memory.is_turn and not self._judge_turns):
+        if judge is None:
             return [Relation(other, 0.0, 0.0, 0.0) for other in chosen]
         asked = {key_of(one.memory): one for one in known}
         new = [other for other in chosen if key_of(other) not in asked]
-        asked |= {key_of(one.memory): one for one in relations(memory.content, new, self.judge)}
+        asked |= {key_of(one.memory): one for one in relations(memory.content, new, judge)}
         return [asked[key_of(other)] for other in chosen]
 
     def _embed(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ewe.text.english import FUNCTION_WORDS, words_of
+from ewe.text.english import DETERMINERS, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, words_of
 from ewe.text.words import words
 
 _POLITE = r"(?:(?:please|hi|hello|hey|so|now|ok|okay)\b[,!]?\s+)*"
@@ -41,6 +41,18 @@ def subject_of(request: str) -> str:
     subject = last[found.end() :].rstrip(" .!?") if found else ""
     return topic + line + subject if subject else request
 
+
+# Fewer than the function words: "first", "born" or "founded" may be what a question is about.
+IN_ANY_QUESTION = (
+    PRONOUNS
+    | PREPOSITIONS
+    | DETERMINERS
+    | words_of(
+        """i you we me us and or but if than when where which while what why how because am is are was were been being
+        be have has had did do does will would can could may might shall should must"""
+    )
+)
+"""Words that say little of what is looked for; among few texts they are as rare as names, and would weigh as much."""
 
 _TALK = words_of(
     """hi hello hey hiya greetings thanks thank thx bye goodbye good morning afternoon evening night day nice great cool

@@ -26,7 +26,7 @@ from ewe.longterm.store.lexical import terms
 from tests.unit.longterm_parts import WordEncoder, memories, new_store, raw
 
 ANN, BOB = Scope("ann"), Scope("bob")
-VOCABULARY = ["tea", "red", "wine", "Lyon", "the", "likes", "moved"]
+VOCABULARY = ["tea", "red", "wine", "Lyon", "new", "likes", "moved"]
 LONG = 60.0
 TEXTS = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=8).map(" ".join)
 
@@ -106,7 +106,25 @@ def test_turns_beside_a_hit_are_found_with_it(store: MemoryStore, kind: str, fou
     store.add(turns("Hello there", "Where does Ann live?", "In Lyon since May", "I see", kind=kind))
     [hits] = MemorySearch(store).search(["Where does Ann live?"], [Scope()], 5)
     assert [hit.memory.id for hit in hits] == found
-    assert [hit.score for hit in hits] == [1.0, 0.3, 0.2][: len(found)]
+    assert [hit.score for hit in hits] == ([0.8, 0.7, 0.2] if kind == "turn" else [1.0])
+
+
+@pytest.mark.parametrize("asked", ["Where does Ann live?", "Hi! Where does Ann live? (shows a map)"])
+def test_an_answer_gets_most_of_the_score_of_its_question(store: MemoryStore, asked: str) -> None:
+    store.add(turns("Ann's cat", "No idea", asked, "In Lyon since May", "Is that far? It is.", "Ann said so"))
+    [hits] = MemorySearch(store).search(["Ann live"], [Scope()], 6)
+    scores = {hit.memory.id: hit.score for hit in hits}
+    assert scores["t3"] == pytest.approx(7 / 8 * scores["t2"], rel=0.2)
+    assert scores["t1"] < 0.5 < scores["t3"]
+
+
+def test_words_that_any_question_has_weigh_little(store: MemoryStore) -> None:
+    texts = ["Ann's cat moved to Lyon", "I told her when you did that to me", "Tea"]
+    store.add(Memory(str(place), text) for place, text in enumerate(texts))
+    [about, alone] = MemorySearch(store).search(["When did you move it to Lyon?", "When did you?"], [Scope()], 5)
+    assert [hit.memory.id for hit in about] == ["0", "1"]
+    assert about[1].score < 0.5
+    assert [(hit.memory.id, hit.score) for hit in alone] == [("1", 1.0)]
 
 
 def test_turns_of_other_scopes_and_conversations_are_not_beside_it(store: MemoryStore) -> None:
@@ -170,14 +188,36 @@ def test_of_equal_memories_the_newest_comes_first(store: MemoryStore) -> None:
 
 def test_common_words_only_order_what_rare_words_find(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ewe.longterm.store.lexical.EXACT_POSTINGS", 10)
-    texts = [f"the memory number{i}" for i in range(30)] + ["the rare the", "rare thing", "other"]
+    texts = [f"old memory number{i}" for i in range(30)] + ["old rare old", "rare thing", "other"]
     store.add(Memory(str(i), text) for i, text in enumerate(texts))
     search = MemorySearch(store)
-    exact = dict(enumerate(bm25(texts, "the rare memory")))
-    [found] = search.search(["the rare memory"], [Scope()], 5)
+    exact = dict(enumerate(bm25(texts, "old rare memory")))
+    [found] = search.search(["old rare memory"], [Scope()], 5)
     assert {int(hit.memory.id): hit.score for hit in found} == pytest.approx({30: exact[30] / exact[31], 31: 1.0})
-    [newest] = search.search(["the"], [Scope()], 50)  # nothing but a common word: its newest memories
+    [newest] = search.search(["old"], [Scope()], 50)  # nothing but a common word: its newest memories
     assert {hit.memory.id for hit in newest} == {"30"} | {str(i) for i in range(21, 30)}
+
+
+@pytest.mark.parametrize("top_k", [1, 3, 10])
+def test_leaving_words_that_change_nothing_unread_changes_no_ranking(store: MemoryStore, top_k: int) -> None:
+    random = np.random.default_rng(top_k)
+    vocabulary = [f"word{i}" for i in range(30)]
+    rarer = 1 / np.arange(1, 31)
+    texts = [" ".join(random.choice(vocabulary, 8, p=rarer / rarer.sum())) for _ in range(200)]
+    store.add(Memory(str(i), text) for i, text in enumerate(texts))
+    within = store.scope_numbers([Scope()])
+    for _ in range(20):
+        query = " ".join(random.choice(vocabulary, 4, replace=False))
+        assert store.lexicon.search(query, within, top_k) == store.lexicon.search(query, within, 200)[:top_k]
+
+
+def test_common_words_are_looked_up_for_what_rare_ones_found(file_store: MemoryStore) -> None:
+    file_store.add(Memory(str(i), f"old thing{' rare' if i < 3 else ''}") for i in range(200))
+    statements: list[str] = []
+    file_store._session._connection.set_trace_callback(statements.append)
+    found = file_store.lexicon.search("old rare", file_store.scope_numbers([Scope()]), 2)
+    assert len(found) == 2
+    assert ["memory IN" in one for one in statements if "FROM postings" in one] == [False, True]
 
 
 def test_a_long_query_is_searched_by_its_rarest_words(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:

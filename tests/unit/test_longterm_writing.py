@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from longterm_parts import YearJudge
+from longterm_parts import WordEncoder, YearJudge
 
+from ewe.errors import DatastoreError
 from ewe.longterm.memory_search import visible
 from ewe.longterm.neighbouring import neighbours
+from ewe.longterm.recall import MemoryRules
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.threshold import Action
 from ewe.longterm.service import MemoryService
@@ -178,3 +180,90 @@ def test_neighbours_are_the_closest_and_every_voice_there_is_room_for(rows: list
     voices = {memory.source.id for memory in found}
     heard = {memory.source.id for memory in chosen}
     assert heard == voices or len(heard) >= min(len(voices), most - most // 2)
+
+
+@pytest.mark.parametrize(("rules", "judge", "asks"), [
+    (MemoryRules(), None, False),
+    (MemoryRules(judge_turns=False), YearJudge(), False),
+    (MemoryRules(), YearJudge(), True),
+    (MemoryRules(unjudged=True), None, True),
+])  # fmt: skip
+def test_neighbours_are_looked_for_where_somebody_compares_them(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, rules: MemoryRules, judge: YearJudge | None, asks: bool
+) -> None:
+    memories, asked = MemoryService(store, judge=judge, rules=rules), list[str]()
+    search = memories._search.search
+
+    def noted(queries: Sequence[str], *rest: Any) -> Any:
+        asked.extend(queries)
+        return search(queries, *rest)
+
+    monkeypatch.setattr(memories._search, "search", noted)
+    memories.add("The mill opened in 1784", ANN, person("ann"))
+    assert bool(asked) == asks
+
+
+def test_of_older_statements_only_those_that_it_changes_are_read_whole(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memories = MemoryService(store, clock=Clock())
+    memories.add("I live in Porto.", ANN, person("ann"))
+    for place in range(20):
+        memories.add(f"I saw shop {place} in Porto.", ANN, person("ann"))
+    read: list[int] = []
+    rows = store.rows
+
+    def noted(numbers: Sequence[int], scopes: Sequence[Scope]) -> dict[int, Memory]:
+        read.extend(numbers)
+        return rows(numbers, scopes)
+
+    monkeypatch.setattr(store, "rows", noted)
+    memories.add("I moved from Porto to Bergen.", ANN, person("ann"))
+    assert len(read) == 1
+
+
+def test_memories_that_come_one_after_the_other_are_given_vectors_together(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ewe.longterm.background_vectors._GATHER_S", LONG)
+    encoder, lots = WordEncoder(), list[int]()
+    memories = MemoryService(store, encoder=encoder, in_background=True)
+    monkeypatch.setattr(store.embeddings, "_keep", lambda rows, *_: lots.append(len(rows)) or [])
+    for place in range(5):
+        memories.add(f"The mill has door {place}", ANN, person("ann"))
+    memories.close()  # does not wait any longer
+    assert lots == [5]
+
+
+def test_memories_that_come_together_are_added_as_one_after_the_other(tmp_path: Path) -> None:
+    said = ("I live in Porto.", "I saw a ship in Porto.", "I moved to Bergen.", "I live in Porto.", "I have a cat.")
+    told = [
+        Memory("new", text, source=person("ann"), scope=ANN, created_at=place * DAY)
+        for place, text in enumerate(said, 1)
+    ]
+    kept = []
+    for name in ("together", "apart"):
+        with MemoryStore.create(tmp_path / name) as store:
+            memories = MemoryService(store, clock=Clock())
+            added = memories.add_all(told) if name == "together" else [memories.add_all([one])[0] for one in told]
+            kept.append((added, list(store.scan()), [store.history(ANN, one.id) for one in added]))
+    assert kept[0] == kept[1]
+    assert any(one.supersedes for one in kept[0][0])
+
+
+@pytest.mark.parametrize(("judge", "left"), [(None, 0), (YearJudge(), 2)])
+def test_of_memories_that_come_together_all_are_kept_or_none(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, judge: YearJudge | None, left: int
+) -> None:
+    memories, add = MemoryService(store, judge=judge), store.add
+
+    def once(new: Sequence[Memory], **rest: Any) -> Any:
+        if "broken" in new[0].content:
+            raise DatastoreError("the disk is full")
+        return add(new, **rest)
+
+    monkeypatch.setattr(store, "add", once)
+    told = [Memory("new", f"The mill has a {part}", scope=ANN) for part in ("door", "roof", "broken wheel", "yard")]
+    with pytest.raises(DatastoreError):
+        memories.add_all(told)
+    assert len(store) == left

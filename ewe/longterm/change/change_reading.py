@@ -42,8 +42,10 @@ _APART = Comparison(Stance.APART)
 def compare(older: str, newer: str) -> Comparison:
     """Whether the newer statement takes the older one's place, says it again, or leaves it; no model is asked.
 
-    Long texts say several things, of which no more than one would have changed: they are always left.
+    Long texts say several things, of which no more than one would have changed: they are left, unless both are one.
     """
+    if older == newer:
+        return Comparison(Stance.AGAIN, "the same words")
     if len(older.split()) > _MOST_WORDS or len(clauses(older)) > _MOST_CLAUSES:
         return _APART
     because = _changed_attribute(older, newer) or _changed_thing(older, newer) or _changed_value(older, newer)
@@ -123,8 +125,8 @@ def says_again(older: str, newer: str) -> bool:
     one, other = clauses(older), clauses(newer)
     if not one or not other or any(clause.negated for clause in one) != any(clause.negated for clause in other):
         return False
-    values, others = _values(one), _values(other)
-    first, second = _content(one), _content(other)
+    values, others = _values(older), _values(newer)
+    first, second = _content(older), _content(newer)
     if any(clause.changes for clause in other) or values != others:
         return False
     if one[0].owners.isdisjoint(other[0].owners):
@@ -139,14 +141,16 @@ def says_again(older: str, newer: str) -> bool:
 
 def adds_nothing(older: str, newer: str) -> bool:
     """Whether a statement that is said again names nothing that the older one does not."""
-    return _content(clauses(newer)) <= _content(clauses(older))
+    return _content(newer) <= _content(older)
 
 
-def _values(found: tuple[Clause, ...]) -> set[Value]:
-    return {value for clause in found for value in values_of(clause) if value.kind not in ("name", "place", "part")} | {
-        Value("name", name) for clause in found for name in clause.names
-    }
+@lru_cache(maxsize=1 << 14)
+def _values(text: str) -> frozenset[Value]:
+    found = clauses(text)
+    values = {value for clause in found for value in values_of(clause) if value.kind not in ("name", "place", "part")}
+    return frozenset(values | {Value("name", name) for clause in found for name in clause.names})
 
 
-def _content(found: tuple[Clause, ...]) -> frozenset[str]:
-    return frozenset(stem for clause in found for stem in clause.content)
+@lru_cache(maxsize=1 << 14)
+def _content(text: str) -> frozenset[str]:
+    return frozenset(stem for clause in clauses(text) for stem in clause.content)

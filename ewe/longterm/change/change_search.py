@@ -8,6 +8,7 @@ from ewe.longterm.change.change_clauses import clauses
 from ewe.longterm.change.change_reading import Comparison, Stance, adds_nothing, compare
 from ewe.longterm.records import Memory
 from ewe.longterm.store import MemoryStore
+from ewe.longterm.store.memory_rows import Statement
 from ewe.text.words import fold
 
 MOST_OLDER = 24
@@ -51,21 +52,26 @@ def older_statements(memory: Memory, store: MemoryStore) -> list[tuple[Memory, C
 
     They hold today, or held when the new one began: a history can be told in any order.
     """
-    scopes, found = [memory.scope], list[tuple[Memory, Comparison]]()
-    content = _beginning(memory.content)
+    scopes, close = [memory.scope], dict[int, Comparison]()
     with store.seeing(scopes):
-        hits = store.lexicon.search(_asked(content), store.scope_numbers(scopes), MOST_OLDER)
-        rows = store.rows([number for number, _ in hits], scopes)
-    for number, _ in hits:
-        older = rows.get(number)
-        if older is None or older.id == memory.id or not (older.valid_until is None or older.holds_at(memory.begins)):
-            continue
-        if (comparison := compared(memory, older)).stance is not Stance.APART:
-            found.append((older, comparison))
-    return found
+        within = store.scope_numbers(scopes)
+        hits = store.lexicon.search(_asked(_beginning(memory.content)), within, MOST_OLDER)
+        said = store.statements([number for number, _ in hits], within)
+        for number, _ in hits:
+            older = said.get(number)
+            if (
+                older is None
+                or older.id == memory.id
+                or not (older.valid_until is None or older.holds_at(memory.begins))
+            ):
+                continue
+            if (comparison := compared(memory, older)).stance is not Stance.APART:
+                close[number] = comparison
+        rows = store.rows(list(close), scopes)
+    return [(rows[number], comparison) for number, comparison in close.items() if number in rows]
 
 
-def compared(memory: Memory, other: Memory) -> Comparison:
+def compared(memory: Memory, other: Memory | Statement) -> Comparison:
     """How a new memory stands to one that is there: the one that began later is read as the newer statement."""
     content = _beginning(memory.content)
     if other.begins > memory.begins:

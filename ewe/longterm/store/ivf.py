@@ -25,6 +25,7 @@ class InvertedLists:
         self._session = session
         self._whole: dict[int, tuple[int, np.ndarray]] = {}  # per scope its change and the numbers of its memories
         self._centres: dict[int, tuple[int, np.ndarray]] = {}  # per scope its first cell and the cells' centres
+        self._cells: dict[int, tuple[int, dict[int, np.ndarray]]] = {}  # per scope its change, and cells read since
 
     def candidates(self, query: np.ndarray, scopes: Sequence[int]) -> np.ndarray:
         """The memories (int64 [n]) with a vector whose inner product with `query` may be among the largest."""
@@ -33,9 +34,7 @@ class InvertedLists:
             first, centres = self._divided(scope)
             if len(centres):
                 near = np.argsort(-(centres @ query), kind="stable")[:_LOOKED_AT]
-                cells = (first + near).tolist()
-                rows = self._session.lookup("SELECT number FROM memories WHERE scope = ? AND cell IN", cells, [scope])
-                found.append(_numbers(rows))
+                found += self._in_cells(scope, (first + near).tolist())
             else:
                 found.append(self._all(scope))
         return np.concatenate(found)
@@ -58,11 +57,25 @@ class InvertedLists:
             known = self._centres[scope] = (int(first), np.stack(centres) if centres else np.zeros((0, 0)))
         return known
 
-    def _all(self, scope: int) -> np.ndarray:
+    def _in_cells(self, scope: int, cells: Sequence[int]) -> list[np.ndarray]:
+        """The memories of each of these cells, int64 [n]."""
+        change = self._change(scope)
+        if self._cells.get(scope, (None,))[0] != change:
+            self._cells[scope] = (change, {})
+        _, known = self._cells[scope]
+        if new := [cell for cell in cells if cell not in known]:
+            select = "SELECT cell, number FROM memories WHERE scope = ? AND cell IN"
+            rows = np.array(self._session.lookup(select, new, [scope]), dtype=np.int64).reshape(-1, 2)
+            known.update((cell, rows[rows[:, 0] == cell, 1]) for cell in new)
+        return [known[cell] for cell in cells]
+
+    def _change(self, scope: int) -> int:
+        """What is another number whenever the vectors of a scope have changed; -1 for one that is gone."""
         rows = self._session.query("SELECT vectors_changed FROM scopes WHERE number = ?", (scope,))
-        if not rows:
-            return _numbers([])
-        change = int(rows[0][0])
+        return int(rows[0][0]) if rows else -1
+
+    def _all(self, scope: int) -> np.ndarray:
+        change = self._change(scope)
         known = self._whole.get(scope)
         if known is None or known[0] != change:
             found = self._session.query("SELECT number FROM memories WHERE scope = ? AND cell >= 0", (scope,))

@@ -1,10 +1,11 @@
 """Finding memories by their words: BM25 in the store's own tables, every scope with words of its own."""
 
 import hashlib
-import heapq
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from ewe.longterm.store.checksums import COUNTED
 from ewe.longterm.store.memory_session import Entry, MemorySession
@@ -15,10 +16,12 @@ from ewe.text.words import words
 K1, B = 1.5, 0.75
 EXACT_POSTINGS = 10_000  # read in about 5 ms; a scope with no more than this many postings per query is ranked exactly
 _CANDIDATES = 256
+_FAINT = 0.2  # tuned on three of the conversations of benchmarks/longterm_locomo.py
+_SEEK = 4  # postings that are read one after the other in the time that it takes to look one up
 _MOST_WORDS = 64  # of a query, the rarest; a whole page as a query finds what its telling words find
 _PROBE = "Čapek's 1,904 well-known robots don't dream of 3.5 electric sheep. 東京に住む。 กรุงเทพ"
 
-_Word = tuple[int, list[int]]  # in how many memories it is, and its number in each scope
+_Word = tuple[bool, int, list[int]]  # whether it is faint, in how many memories it is, and its number in each scope
 
 
 class Lexicon:
@@ -79,12 +82,16 @@ class Lexicon:
         )
         return int(removed.rowcount) if postings else 0
 
-    def search(self, query: str, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
+    def search(
+        self, query: str, scopes: Sequence[int], top_k: int, faint: frozenset[str] = frozenset()
+    ) -> list[tuple[int, float]]:
         """(number of a memory, score) of at most `top_k` memories in the scopes, best first; equal scores: newest.
 
         Lucene's BM25 (k1 = 1.5, b = 0.75) with the counts of these scopes together, each word of the query once, of a
-        long query the 64 rarest. The rarest words are read up to 10,000 postings; the best 256 memories (or `top_k`)
-        found by them get the scores of the other words too. So with fewer postings the ranking is exact.
+        long query the 64 rarest. faint: words that weigh a fifth. Words are read from the rarest on, the faint ones
+        last, until those that are left could bring no other memory among the best; they are looked up for what was
+        found. So the ranking is exact, unless more than 10,000 postings come before that: then the best 256 memories
+        (or `top_k`) so far get the scores of the other words.
         """
         if not scopes:
             return []
@@ -97,15 +104,20 @@ class Lexicon:
             return []
         # The length's part of a word's weight in a memory: norm[0] + norm[1] * its length.
         norm = (K1 * (1 - B), K1 * B * count / length)
-        rare, common = _split(self._frequencies(query, scopes, marks))
-        scores: defaultdict[int, float] = defaultdict(float)
-        for frequency, numbers in rare:
-            self._add_scores(scores, _weight(count, frequency), norm, numbers)
-        if common:
-            found = _best(scores, max(_CANDIDATES, top_k))
-            scores = defaultdict(float, {memory: scores[memory] for memory in found})
-            for frequency, numbers in common:
-                self._add_scores(scores, _weight(count, frequency), norm, numbers, found)
+        asked = self._frequencies(query, scopes, marks, frozenset(map(stem, faint)))
+        weights = [_weight(count, frequency) * (_FAINT if is_faint else 1.0) for is_faint, frequency, _ in asked]
+        scores: dict[int, float] = {}
+        read, settled = 0, False  # settled: nothing but what is in `scores` can be among the best
+        for place, (_, frequency, numbers) in enumerate(asked):
+            read += frequency
+            if place and not settled and read > EXACT_POSTINGS:
+                settled, scores = True, {memory: scores[memory] for memory in _best(scores, max(_CANDIDATES, top_k))}
+            hopeful = _hopeful(scores, sum(weights[place:]), top_k)
+            if hopeful is not None:
+                settled, scores = True, hopeful
+            for number in numbers:
+                shares = self._shares(number, norm, frequency, list(scores) if settled else None)
+                _add(scores, weights[place], shares, only_known=settled)
         return [(memory, scores[memory]) for memory in _best(scores, top_k)]
 
     def is_current(self) -> bool:
@@ -122,8 +134,8 @@ class Lexicon:
             self.add(connection, page)
         connection.execute("UPDATE state SET words = ?", (_tokenizer_digest(),))
 
-    def _frequencies(self, query: str, scopes: Sequence[int], marks: str) -> list[_Word]:
-        """Per word of the query that is known: in how many memories it is, and its numbers; the rarest first."""
+    def _frequencies(self, query: str, scopes: Sequence[int], marks: str, faint: frozenset[str]) -> list[_Word]:
+        """The words of the query that are known: the rarest first, and the faint ones (by their stems) last."""
         rows = self._session.lookup(
             f"SELECT word, number, memories FROM words WHERE scope IN ({marks}) AND word IN",  # noqa: S608
             sorted(set(terms(query))),
@@ -133,46 +145,60 @@ class Lexicon:
         for word, number, memories in rows:
             found[word].append((memories, number))
         # Sorted, because float sums depend on their order and a query's result must not.
-        totals = sorted((sum(memories for memories, _ in places), word) for word, places in found.items())
-        return [(total, [number for _, number in found[word]]) for total, word in totals[:_MOST_WORDS]]
+        totals = sorted((word in faint, sum(memories for memories, _ in found[word]), word) for word in found)
+        chosen = totals[:_MOST_WORDS]
+        return [(is_faint, total, [number for _, number in found[word]]) for is_faint, total, word in chosen]
 
-    def _add_scores(
-        self,
-        scores: dict[int, float],
-        weight: float,
-        norm: tuple[float, float],
-        numbers: Sequence[int],
-        among: Sequence[int] | None = None,
-    ) -> None:
-        """Adds a word's weight to the scores of the memories that hold it; among: only of these."""
+    def _shares(
+        self, number: int, norm: tuple[float, float], frequency: int, among: Sequence[int] | None
+    ) -> list[tuple[int, float]]:
+        """Memories that hold a word, by its number, each with the share of the word's weight that it gets.
+
+        among: only these have to be there; frequency: in how many memories it is.
+        """
         part = "SELECT memory, times / (times + ? + ? * length) FROM postings WHERE word = ?"
-        for number in numbers:
-            if among is None:
-                limit = "ORDER BY memory DESC LIMIT ?"
-                rows = self._session.query(f"{part} {limit}", (*norm, number, EXACT_POSTINGS))
-            else:
-                rows = self._session.lookup(f"{part} AND memory IN", among, (*norm, number))
-            for memory, share in rows:
-                scores[memory] += weight * share
+        if among is not None and frequency > min(_SEEK * len(among), EXACT_POSTINGS):
+            return self._session.lookup(f"{part} AND memory IN", among, (*norm, number))
+        return self._session.query(f"{part} ORDER BY memory DESC LIMIT ?", (*norm, number, EXACT_POSTINGS))
 
 
 def _weight(count: int, frequency: int) -> float:
     return math.log(1 + (count - frequency + 0.5) / (frequency + 0.5))
 
 
-def _split(found: list[_Word]) -> tuple[list[_Word], list[_Word]]:
-    """The rarest words, whose postings are few enough to be read (one word in any case), and all others."""
-    total = 0
-    for place, (frequency, _) in enumerate(found):
-        total += frequency
-        if place and total > EXACT_POSTINGS:
-            return found[:place], found[place:]
-    return found, []
+def _add(scores: dict[int, float], weight: float, shares: Iterable[tuple[int, float]], only_known: bool) -> None:
+    """Adds shares of a word's weight to scores; only_known: of the memories that have one."""
+    for memory, share in shares:
+        if memory in scores:
+            scores[memory] += weight * share
+        elif not only_known:
+            scores[memory] = weight * share
+
+
+def _hopeful(scores: dict[int, float], left: float, top_k: int) -> dict[int, float] | None:
+    """The scores that can be among the best `top_k` if none rises by more than `left`; None where others can, too."""
+    if len(scores) < top_k or max(scores.values()) <= left:
+        return None
+    least = _least(np.fromiter(scores.values(), np.float64, len(scores)), top_k)
+    if least <= left:
+        return None
+    return {memory: score for memory, score in scores.items() if score + left >= least}
 
 
 def _best(scores: dict[int, float], top_k: int) -> list[int]:
     """The `top_k` memories with the largest scores, best first; of equal ones the newest."""
-    return heapq.nlargest(top_k, scores, key=lambda memory: (scores[memory], memory))
+    memories = np.fromiter(scores, np.int64, len(scores))
+    values = np.fromiter(scores.values(), np.float64, len(scores))
+    if len(values) > top_k:
+        kept = values >= _least(values, top_k)
+        memories, values = memories[kept], values[kept]
+    order = np.lexsort((-memories, -values))[:top_k]
+    return [int(memory) for memory in memories[order]]
+
+
+def _least(values: np.ndarray, top_k: int) -> float:
+    """The `top_k`th largest of at least as many values, float64 [n]."""
+    return float(np.partition(values, -top_k)[-top_k])
 
 
 def _tokenizer_digest() -> str:

@@ -1,6 +1,7 @@
 """Memories and revisions as rows of tables and as JSON."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -18,7 +19,8 @@ _NUMBERS = (
 _TIMES = ("confirmed_at", "valid_from", "valid_until", "observed_at")
 _SAID = ("id", "content", "kind", "source_kind", "source_id", "reliability", "metadata")
 MEMORY_COLUMNS = ", ".join((*_SAID, *_NUMBERS, "contradicts", *_TIMES, "supersedes"))
-MOMENT_COLUMNS = "scope, kind = 'turn', coalesce(observed_at, created_at), valid_from, valid_until"
+MOMENT_COLUMNS = "scope, kind = 'turn', coalesce(observed_at, created_at), valid_from, valid_until, content"
+STATEMENT_COLUMNS = "scope, id, content, coalesce(valid_from, observed_at, created_at), valid_from, valid_until"
 SOURCE_ID = _SAID.index("source_id")
 EVIDENCE = 5
 """The places of what holds pseudonyms, in `MEMORY_COLUMNS` and in `REVISION_COLUMNS`."""
@@ -32,6 +34,7 @@ IN_SCOPE = 'scope = (SELECT number FROM scopes WHERE "user" = ? AND agent = ?)'
 RECALLS = MEMORY_COLUMNS.split(", ").index("recall_count")
 """The place of what counts up without a revision."""
 _BEHIND = len(_TIMES) + 1  # the columns behind `contradicts`
+_QUESTION = re.compile(r"\?[^.!?]*$")
 _SITTING = 3600.0  # seconds; turns further apart belong to two conversations
 
 
@@ -59,6 +62,12 @@ class Moment:
     said_at: float
     valid_from: float | None
     valid_until: float | None
+    content: str
+
+    @property
+    def asks(self) -> bool:
+        """Whether it is a turn whose last sentence is a question."""
+        return bool(self.is_turn) and _QUESTION.search(self.content) is not None
 
     def is_beside(self, other: Self) -> bool:
         """Whether two memories that were added one after the other are turns of one conversation."""
@@ -68,6 +77,25 @@ class Moment:
     def holds_during(self, period: Period) -> bool:
         """Whether the memory holds for a part of a period."""
         return period.meets(self.valid_from, self.valid_until)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a memory says, and when it holds (seconds since 1970), as `Memory` has it; not compared with its checksum.
+
+    For choosing among many memories: those that are chosen are read whole.
+    """
+
+    scope: int
+    id: str
+    content: str
+    begins: float
+    valid_from: float | None
+    valid_until: float | None
+
+    def holds_at(self, at: float) -> bool:
+        """Whether it is valid at a time."""
+        return Period.at(at).meets(self.valid_from, self.valid_until)
 
 
 def memory_values(memory: Memory, voices: Mapping[str, str]) -> tuple[object, ...]:

@@ -23,8 +23,10 @@ from ewe.longterm.store.memory_rows import (
     DELETION_COLUMNS,
     IN_SCOPE,
     MOMENT_COLUMNS,
+    STATEMENT_COLUMNS,
     Deletion,
     Moment,
+    Statement,
 )
 from ewe.longterm.store.memory_session import MemorySession
 from ewe.longterm.store.voices import Voices
@@ -104,6 +106,12 @@ class MemoryReader:
         select = f"SELECT number, {MOMENT_COLUMNS} FROM memories WHERE number IN"  # noqa: S608
         rows = self._session.lookup(select, numbers)
         return {number: Moment(*values) for number, *values in rows if values[0] in scopes}
+
+    def statements(self, numbers: Sequence[int], scopes: Sequence[int]) -> dict[int, Statement]:
+        """Per number of a memory what it says, if it is there and in one of the scopes (by number)."""
+        select = f"SELECT number, {STATEMENT_COLUMNS} FROM memories WHERE number IN"  # noqa: S608
+        rows = self._session.lookup(select, numbers)
+        return {number: Statement(*values) for number, *values in rows if values[0] in scopes}
 
     def scopes(self) -> dict[Scope, int]:
         """How many memories each scope holds, in alphabetical order; for whoever runs the store."""
