@@ -43,11 +43,16 @@ UNITS_PER_REQUEST = 4
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How much is asked, how many seconds an answer takes, and how many units a replica keeps."""
+    """How much is asked, how many seconds an answer takes, and how many units a replica keeps.
+
+    places: answers that a replica writes at once; waiting: those that may wait there.
+    """
 
     requests: int
     answer_s: float
     units: int
+    places: int = PLACES
+    waiting: int = 1024
 
 
 @dataclass(slots=True)
@@ -193,7 +198,9 @@ def _started(load: Load, *more: str) -> Iterator[str]:
         port = listener.getsockname()[1]
     own = (
         "--places",
-        PLACES,
+        load.places,
+        "--waiting",
+        load.waiting,
         "--answer_s",
         load.answer_s,
         "--units",

@@ -1,7 +1,8 @@
 """A server whose model only waits, and the router before several of them; see benchmarks/replicas.py.
 
-It has the OpenAI surface, writes a bounded number of answers at once, and keeps the last units that it has encoded, as
-the engine does. What a request's retrieval finds comes with it, as `units`.
+It has the OpenAI surface, writes a bounded number of answers at once, refuses those that its queue has no room for by
+the server's own admission control, and keeps the last units that it has encoded, as the engine does. What a request's
+retrieval finds comes with it, as `units`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from ewe.server.admission import AdmissionControl
+from ewe.server.error_responses import add_handlers
 from ewe.server.listener import listen
 from ewe.server.settings import ServerSettings
 
@@ -40,18 +43,23 @@ class Units:
         return hit
 
 
-def create_stand_in(places: int, answer_s: float, most_units: int) -> Starlette:
-    """The server; places: answers written at once, answer_s: how long each takes."""
+def create_stand_in(places: int, answer_s: float, most_units: int, max_waiting: int) -> Starlette:
+    """The server; places: answers written at once, answer_s: how long each takes, max_waiting: those that may wait."""
     units, free = Units(most_units), asyncio.Semaphore(places)
+    admission = AdmissionControl(places + max_waiting, places=places)
 
     async def write(body: dict[str, Any]) -> dict[str, Any]:
-        async with free:
-            hits = sum([units.use(name) for name in body["units"]])
-            await asyncio.sleep(answer_s)
+        try:
+            async with free:
+                hits = sum([units.use(name) for name in body["units"]])
+                await asyncio.sleep(answer_s)
+        finally:
+            admission.leave("")
         return {"hits": hits, "pid": os.getpid()}
 
     async def chat(request: Request) -> Response:
         body = await request.json()
+        admission.enter("")
         if not body.get("stream"):
             return JSONResponse(await write(body))
 
@@ -64,9 +72,11 @@ def create_stand_in(places: int, answer_s: float, most_units: int) -> Starlette:
         return StreamingResponse(records(), media_type="text/event-stream")
 
     async def ping(request: Request) -> Response:
-        return JSONResponse({"status": "ready"})
+        return JSONResponse({"status": "ready", "capacity": admission.capacity})
 
-    return Starlette(routes=[Route("/ping", ping), Route("/v1/chat/completions", chat, methods=["POST"])])
+    app = Starlette(routes=[Route("/ping", ping), Route("/v1/chat/completions", chat, methods=["POST"])])
+    add_handlers(app)
+    return app
 
 
 def serve_router(port: int, num_replicas: int, arguments: list[str]) -> None:
@@ -97,15 +107,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--replicas", type=int, default=0)
     parser.add_argument("--set", dest="setting", default="server.port=0")
-    for name, kind in {"places": int, "answer_s": float, "units": int}.items():
+    for name, kind in {"places": int, "answer_s": float, "units": int, "waiting": int}.items():
         parser.add_argument(f"--{name}", type=kind, required=True)
     given = parser.parse_args()
     port = int(given.setting.partition("=")[2])
     if given.replicas:
         own = ("--places", given.places, "--answer_s", given.answer_s, "--units", given.units)
-        serve_router(port, given.replicas, [str(part) for part in own])
+        serve_router(port, given.replicas, [str(part) for part in (*own, "--waiting", given.waiting)])
     else:
-        app = create_stand_in(given.places, given.answer_s, given.units)
+        app = create_stand_in(given.places, given.answer_s, given.units, given.waiting)
         uvicorn.Server(uvicorn.Config(app, log_level="error")).run([listen(ServerSettings(port=port))])
 
 

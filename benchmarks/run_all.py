@@ -31,6 +31,7 @@ BENCHMARKS = (
     "serve",
     "server_overhead",
     "replicas",
+    "overload",
     "policy_throughput",
     "kept_context_staleness",
     "fp8_cache",

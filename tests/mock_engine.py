@@ -177,11 +177,11 @@ class Bench:
         documents: Any = None,
         listener: Callable[[StreamEvent], None] | None = None,
         closed_world: bool | None = None,
+        tenant: str = "",
     ) -> EngineSequence:
-        sequence = self.engine.input_processor.build(
-            name,
-            Request(prompt, params or SamplingParams(), documents, listener=listener, closed_world=closed_world),
-        )
+        params = params or SamplingParams()
+        asked = Request(prompt, params, documents, listener=listener, closed_world=closed_world, tenant=tenant)
+        sequence = self.engine.input_processor.build(name, asked)
         self.core.add(sequence)
         return sequence
 

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
 
 from ewe.config import Config
 from ewe.engine.inflight_batch import InflightBatch, Processor, SchedulerOutput, Writer, known_draws, last_tokens
@@ -20,6 +19,7 @@ from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sampler import SamplingRow, Token
 from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
+from ewe.engine.turns import Turns
 from ewe.engine.workers import Worker
 from ewe.errors import EngineDeadError
 from ewe.json_schema import GRAMMAR_FAILED
@@ -51,6 +51,7 @@ class EngineCore:
     sequences: list[Sequence] = field(default_factory=list, init=False)
     _inflight: InflightBatch | None = field(default=None, init=False)
     _landed: float = field(default=0.0, init=False)
+    _turns: Turns = field(default_factory=Turns, init=False)
 
     def add(self, sequence: Sequence) -> None:
         """Takes a sequence in; its siblings join when its prompt has been computed."""
@@ -117,15 +118,19 @@ class EngineCore:
                 self.end(sequence, "timeout")
 
     def _start_waiting(self) -> None:
-        """Starts the oldest requests with their first retrieval: as many as can be admitted together, and no more.
+        """Starts requests with their first retrieval, each tenant in its turn: as many as can be admitted together.
 
         A retriever that got the queries of thousands of requests at once would answer none of them in time.
         """
         room = self.config.scheduler.max_num_seqs - sum(
             item.schedule.is_started and not item.schedule.is_admitted for item in self.sequences
         )
-        waiting = (sequence for sequence in self.sequences if not sequence.schedule.is_started)
-        for sequence in islice(waiting, max(0, room)):
+        if room <= 0:
+            return
+        started = [item for item in self.sequences if item.schedule.is_started]
+        waiting = [item for item in self.sequences if not item.schedule.is_started]
+        for sequence in self._turns.order(waiting, started)[:room]:
+            self._turns.take(sequence)
             sequence.schedule.is_started = True
             sequence.schedule.queued_s = time.monotonic() - sequence.arrived
             self.policies.start(sequence)

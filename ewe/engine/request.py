@@ -28,7 +28,8 @@ class Request:
     if others do, too: without memory, this is encoded once for all. kept: special tokens whose texts are not left out,
     by id. is_plain: only decoding, whatever the policy. label_token_ids: the answer is the likeliest of these tokens,
     its `top_logprobs` those of all of them (if `logprobs` are asked for); the prompt goes before all others.
-    closed_world: whether what the datastore does not bear is refuted as unsupported; None: as the settings say.
+    closed_world: whether what the datastore does not bear is refuted as unsupported; None: as the settings say. tenant:
+    who asks; tenants whose requests wait take turns.
     """
 
     prompt: Prompt
@@ -47,6 +48,7 @@ class Request:
     is_plain: bool = False
     label_token_ids: tuple[int, ...] = ()
     closed_world: bool | None = None
+    tenant: str = ""
 
     def passages(self, capacity: int, has_tokenizer: bool) -> list[Passage]:
         """The documents as passages, those without a name numbered.

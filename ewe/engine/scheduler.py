@@ -1,7 +1,8 @@
 """Which rows the next forward pass holds, and who gives way when blocks run short.
 
-Sequences are served in order of arrival: an older one may take the blocks of a younger one, which moves to host memory
-and comes back unchanged; nothing is recomputed but evicted units, whose KV depends on their own text alone.
+Tenants take turns where sequences wait to be let in, each tenant's in order of arrival. Blocks go by arrival alone: an
+older sequence may take the blocks of a younger one, which moves to host memory and comes back unchanged; nothing is
+recomputed but evicted units, whose KV depends on their own text alone.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from ewe.engine.model_runner import ForwardRow
 from ewe.engine.policy_runner import Action
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence, SwappedContext
+from ewe.engine.turns import Turns
 from ewe.errors import OutOfBlocksError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.pool import KVPool
@@ -37,13 +39,14 @@ class Scheduler:
     precomputed: PrecomputedUnits | None
     unit_temperature: float
     swaps: int = field(default=0, init=False)
+    _turns: Turns = field(default_factory=Turns, init=False)
 
     def schedule(self, wanted: Batch[tuple[Sequence, Action]]) -> SchedulerOutput:
         """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
 
-        Decoding sequences come first, then units and prompts in order of arrival; prompts that are only scored take no
-        place of a sequence, but enter where the pass has room. Blocks are allocated, and contexts swapped for them;
-        memories and texts stay as they are. `launched` or `failed` must follow.
+        Decoding sequences come first, then units and prompts, those that wait to be let in by turns; prompts that are
+        only scored take no place of a sequence, but enter where the pass has room. Blocks are allocated, and contexts
+        swapped for them; memories and texts stay as they are. `launched` or `failed` must follow.
         """
         candidates = [sequence for sequence, _ in wanted]
         plan = SchedulerOutput(budget=self.config.max_num_batched_tokens, candidates=candidates)
@@ -52,8 +55,8 @@ class Scheduler:
         for sequence, action in running:
             if sequence.schedule.is_admitted and self._is_decoding(sequence, action):
                 self._add_context(plan, sequence)
-        may_enter = True  # nobody overtakes: the oldest that waits is the next that comes in
-        for sequence, action in running:
+        may_enter = True  # nobody overtakes: whose turn it is comes in next
+        for sequence, action in self._by_turns(running):
             if sequence in plan.busy:
                 continue
             if not sequence.schedule.is_admitted or sequence.schedule.swapped is not None:
@@ -67,6 +70,13 @@ class Scheduler:
             elif action is Action.ENCODE and self._add_pending(plan, sequence):
                 plan.encoded.append(sequence)
         return plan
+
+    def _by_turns(self, running: list[tuple[Sequence, Action]]) -> list[tuple[Sequence, Action]]:
+        """The same, where the places of those that were never let in are given to them by turns."""
+        actions = {sequence: action for sequence, action in running if not sequence.schedule.is_admitted}
+        admitted = [sequence for sequence, _ in running if sequence.schedule.is_admitted]
+        turns = iter(self._turns.order(actions, admitted))
+        return [pair if pair[0].schedule.is_admitted else (first := next(turns), actions[first]) for pair in running]
 
     def add_contexts(self, plan: SchedulerOutput, running: Batch[Sequence]) -> None:
         """Adds the contexts of sequences whose units are in the pass and, by now, in memory."""
@@ -194,6 +204,8 @@ class Scheduler:
         """Admits a waiting sequence or swaps one back in; returns whether there was room."""
         if sequence.schedule.swapped is None:
             sequence.schedule.is_admitted = self._get(self.keeper.acquire_prefix, plan, sequence)
+            if sequence.schedule.is_admitted:
+                self._turns.take(sequence)
             return sequence.schedule.is_admitted
         swapped = sequence.schedule.swapped
         if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, plan):

@@ -108,7 +108,7 @@ class Proxy:
         while (replica := self._next(call, tries.names)) is not None:
             tries.names.add(replica.name)
             try:
-                with replica.serving():
+                with replica.serving(call.asks_model):
                     refusal = await ask(self._client, replica, call, send)
                 if refusal is None:
                     return None
@@ -125,7 +125,7 @@ class Proxy:
 
     def _next(self, call: Call, tried: set[str]) -> Replica | None:
         if not call.is_under(OF_THE_FIRST):
-            return self._replicas.choose(call.key, tried)
+            return self._replicas.choose(call.key, tried, call.asks_model)
         first = self._replicas.replicas[0]
         if first.state != READY and not tried:
             message = "the first server, which keeps files and batches, is not ready; try again in a moment"

@@ -37,8 +37,8 @@ class Replica:
 
     state: READY, UNREACHABLE, or the code of the error that its /ping answers with. missed: checks in a row in which
     nothing at all came from it in time, or whose answer was that the engine stands still. load: requests under way;
-    capacity: the most of them that it takes; asked, failed: requests that were sent there, and those that it broke off
-    or refused. heard: counts whatever comes from it.
+    answers: those of them that the model is to answer; capacity: the most of these that it takes; asked, failed:
+    requests that were sent there, and those that it broke off or refused. heard: counts whatever comes from it.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Replica:
     state: str = UNREACHABLE
     missed: int = 0
     load: int = 0
+    answers: int = 0
     capacity: int = _CAPACITY
     asked: int = 0
     failed: int = 0
@@ -54,14 +55,16 @@ class Replica:
     _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False)
 
     @contextmanager
-    def serving(self) -> Iterator[None]:
-        """While one request is under way there."""
+    def serving(self, asks_model: bool) -> Iterator[None]:
+        """While one request is under way there; asks_model: whether it takes of the capacity."""
         self.load += 1
+        self.answers += asks_model
         self.asked += 1
         try:
             yield
         finally:
             self.load -= 1
+            self.answers -= asks_model
 
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
@@ -144,12 +147,13 @@ class ReplicaSet:
         self.is_draining = False
         self._ring = HashRing(replica.name for replica in replicas)
 
-    def choose(self, key: str, tried: Container[str] = ()) -> Replica | None:
+    def choose(self, key: str, tried: Container[str] = (), asks_model: bool = True) -> Replica | None:
         """Who serves a key, of those that are ready, have room and are not tried; without one, who has least to do.
 
-        Whoever is silent now is asked where nobody else has room.
+        asks_model: only then a replica's capacity is room; other requests have queues there. Whoever is silent now is
+        asked where nobody else has room.
         """
-        free = [each for each in self._ready(tried) if each.load < each.capacity]
+        free = [each for each in self._ready(tried) if not asks_model or each.answers < each.capacity]
         free = [each for each in free if not each.missed] or free
         if not free:
             return None
@@ -192,7 +196,7 @@ def is_local(error: httpx.ConnectError) -> bool:
 
 
 def _capacity_of(body: bytes) -> int | None:
-    """How many requests a server says that it takes at once."""
+    """How many answers a server says that it takes at once."""
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):

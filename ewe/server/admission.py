@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 class AdmissionControl:
     """Counts answers and other work under way; capacity: answers at once, per_key: both, of one key (None: no limit).
 
-    places: how many answers are written at once; the others wait. Other work takes no answer's place: its queues have
-    bounds of their own.
+    places: how many answers are written at once; the others wait. is_shared: whether there are several keys; then each
+    waits with no more answers than it leaves free, so that whoever comes new finds room. Other work takes no answer's
+    place: its queues have bounds of their own.
     """
 
-    def __init__(self, capacity: int, per_key: int | None = None, places: int = 0) -> None:
+    def __init__(self, capacity: int, per_key: int | None = None, places: int = 0, is_shared: bool = False) -> None:
         self.capacity = capacity
         self._per_key = per_key
         self._places = places
+        self._is_shared = is_shared
         self._answers: Counter[str] = Counter()
         self._work: Counter[str] = Counter()
         self._empty = asyncio.Event()
@@ -60,6 +62,8 @@ class AdmissionControl:
         most = self.capacity if may_wait else max(self._places, count)
         if self._answers.total() + count > most:
             raise RefusedError(429, "the queue is full; try again in a moment", code="queue_full")
+        if self._is_shared and may_wait:
+            self._check_share(key, count)
         self._answers[key] += count
         self._empty.clear()
 
@@ -97,6 +101,17 @@ class AdmissionControl:
                 f"this key may have {self._per_key} answers and other requests under way; try again when one has ended",
                 code="too_many",
             )
+
+    def _check_share(self, key: str, count: int) -> None:
+        """Raises RefusedError for answers that would have to wait and leave other keys too little room.
+
+        A key's share of the places is not waited for: tenants take turns there.
+        """
+        total, own = self._answers.total(), self._answers[key] + count
+        waiting = own - self._places // len(self._answers.keys() | {key})
+        if total + count > self._places and waiting > self.capacity - total:
+            message = "this key's answers fill their part of the queue; try again when one of them has ended"
+            raise RefusedError(429, message, code="queue_full")
 
     def _let_go(self, counter: Counter[str], key: str, count: int) -> None:
         counter[key] -= count

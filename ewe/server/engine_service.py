@@ -75,7 +75,8 @@ class Service:
         """Begins to serve with this engine."""
         components, settings = llm.client.components, self.settings
         places = llm.config.scheduler.max_num_seqs
-        self.admission = AdmissionControl(places + settings.max_waiting, settings.max_per_key, places)
+        capacity, is_shared = places + settings.max_waiting, len(settings.keys()) > 1
+        self.admission = AdmissionControl(capacity, settings.max_per_key, places, is_shared)
         names = ModelNames(llm.config.model.name, settings.served_model_name, llm.config.model.adapters or ())
         models = SentenceModels(llm.config.retrieval, components.retriever)
         # Last: from here on requests are let in.
@@ -161,6 +162,7 @@ class Service:
             tools=order.tools,
             adapter=adapter,
             closed_world=wanted.ewe.closed_world,
+            tenant=tenant_of(request.scope),
         )
         count = order.count * params.n
         holder = holder_of(request.scope)

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
-from router_rig import ask, owner_first, routing
-from server_rig import httpx, serving, wait_for
+from router_rig import CHAT, ask, owner_first, routing
+from server_rig import http, httpx, serving, wait_for
 from stand_in_servers import Actor, Server, running
 
 from ewe.router import router_app
@@ -48,6 +48,24 @@ def test_what_finds_no_room_is_told_when_to_come_and_reaches_nobody(servers: lis
         gate.set()
         assert [each.result().status_code for each in inside] == [200] * 4
         assert ask(url).status_code == 200
+
+
+def test_requests_that_are_no_answers_take_no_room_from_answers(servers: list[Server]) -> None:
+    gate = Event()
+
+    def wait(actor: Actor) -> None:
+        assert actor.path == CHAT or gate.wait(60)
+        actor.answer(200, {"by": actor.server.server_port})
+
+    for server in servers:
+        server.play, server.capacity = wait, 1
+    with routing([server.url for server in servers]) as (url, replicas), ThreadPoolExecutor(4) as clients:
+        wait_for(lambda: all(each.capacity == 1 for each in replicas.replicas), "they have said what they take")
+        checks = [clients.submit(http.post, f"{url}/v1/verify", json={"text": "x"}) for _ in range(4)]
+        wait_for(lambda: len(servers[0].seen + servers[1].seen) == 4, "all checks are under way")
+        assert [ask(url, str(number)).status_code for number in range(3)] == [200] * 3
+        gate.set()
+        assert [each.result().status_code for each in checks] == [200] * 4
 
 
 def test_a_server_without_room_is_passed_over_and_if_none_has_any_that_is_told(servers: list[Server]) -> None:

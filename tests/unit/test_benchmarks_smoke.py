@@ -25,8 +25,8 @@ SHARED |= {
     "capacity_engines",
     "replicas_stand_in",
 }
-# Triton's interpreter draws tokens in one, and the other starts seven processes: over 15 s each.
-SLOW = {"launches", "replicas"}
+# Triton's interpreter draws tokens in one, and the others start servers: over 15 s each.
+SLOW = {"launches", "replicas", "overload"}
 
 
 @pytest.mark.parametrize(

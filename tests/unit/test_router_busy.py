@@ -101,14 +101,15 @@ def test_whoever_is_too_busy_to_take_connections_is_passed_over_and_not_lost(mon
 
 
 def test_whoever_is_silent_is_asked_only_where_nobody_else_has_room() -> None:
-    silent, other = Replica("0", "http://a", READY, missed=1), Replica("1", "http://b", READY, load=3, capacity=4)
+    silent, other = Replica("0", "http://a", READY, missed=1), Replica("1", "http://b", READY, answers=3, capacity=4)
     both = ReplicaSet([silent, other])
     assert {both.choose(key) for key in "abcdefgh"} == {other}
     assert both.choose("") is other
-    other.load = 4
+    other.answers = 4
     assert both.choose("a") is silent
-    silent.load = silent.capacity
+    silent.answers = silent.capacity
     assert both.choose("a") is both.choose("") is None
+    assert both.choose("", asks_model=False) is other, "it has queues of its own for all but answers"
 
 
 @pytest.mark.parametrize(

@@ -116,3 +116,29 @@ def test_other_work_takes_no_answers_place_but_counts_for_its_key_and_for_who_wa
             pass
 
     asyncio.run(run())
+
+
+def let_in(admission: AdmissionControl, key: str, most: int = 100) -> int:
+    """How many answers of a key are let in, one by one, until one is refused."""
+    for number in range(most):
+        try:
+            admission.enter(key)
+        except RefusedError as refused:
+            return number if (refused.status, refused.code) == (429, "queue_full") else -1
+    return most
+
+
+def test_one_of_several_keys_leaves_room_to_wait_for_the_others() -> None:
+    admission = AdmissionControl(4 + 16, places=4, is_shared=True)
+    assert let_in(admission, "flood") == 4 + 8
+    assert [let_in(admission, key) for key in "abc"] == [5, 2, 1]
+    admission = AdmissionControl(4 + 16, places=4)
+    assert let_in(admission, "the only one") == 20
+
+
+def test_one_of_several_keys_finds_every_place_that_is_free_and_may_wait_in_the_smallest_queue() -> None:
+    assert let_in(AdmissionControl(4, places=4, is_shared=True), "a") == 4
+    assert let_in(AdmissionControl(5, places=4, is_shared=True), "a") == 5
+    admission = AdmissionControl(8, places=4, is_shared=True)
+    admission.enter("a", 3, may_wait=False)
+    admission.enter("b", may_wait=False)

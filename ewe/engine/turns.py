@@ -1,0 +1,38 @@
+"""Who comes next of those that wait: tenants take turns, so that one with many requests holds up only its own."""
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import count
+
+from ewe.engine.sequence import Sequence
+
+
+class Turns:
+    """Remembers who had a turn, of the tenants that still wait or are served."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._last: dict[str, int] = {}
+
+    def order(self, waiting: Iterable[Sequence], served: Iterable[Sequence]) -> list[Sequence]:
+        """Those that wait, given in order of arrival, in the order of their turns.
+
+        served: those that have been let in; whose tenant has the fewest of them comes first, and of tenants that have
+        as many the one whose last turn is the longest ago. Prompts that are only scored take no place: they come first.
+        """
+        under_way = Counter(_tenant(sequence) for sequence in served)
+        turns: list[tuple[int, int, Sequence]] = []
+        for sequence in waiting:
+            tenant = _tenant(sequence)
+            turns.append((-1 if sequence.is_scored else under_way[tenant], self._last.get(tenant, 0), sequence))
+            under_way[tenant] += not sequence.is_scored
+        self._last = {tenant: number for tenant, number in self._last.items() if tenant in under_way}
+        return [sequence for *_, sequence in sorted(turns, key=lambda turn: turn[:2])]
+
+    def take(self, sequence: Sequence) -> None:
+        """A sequence has been let in."""
+        self._last[_tenant(sequence)] = next(self._numbers)
+
+
+def _tenant(sequence: Sequence) -> str:
+    return sequence.request.asked.tenant
