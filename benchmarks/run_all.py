@@ -27,6 +27,7 @@ BENCHMARKS = (
     "cost_per_token",
     "decode_throughput",
     "launches",
+    "host_step",
     "verification_overhead",
     "serve",
     "server_overhead",

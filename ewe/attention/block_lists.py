@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ewe.attention.metadata import IntArray
 
@@ -27,13 +28,13 @@ class BlockLists:
     """Numbers units by their blocks; a slot array that was seen before is known by its identity.
 
     A table hands out the same array as long as nothing changes, so most steps look a row's memory up and compute
-    nothing. `blocks` and `lengths` hold what belongs to each number.
+    nothing. `firsts` (the first slot of each block) and `lengths` hold what belongs to each number.
     """
 
     def __init__(self, block_size: int) -> None:
-        self.blocks: list[IntArray] = []
+        self.firsts: list[IntArray] = []
         self.lengths: list[int] = []
-        self._block_size = block_size
+        self.block_size = block_size
         self._numbers: dict[tuple[bytes, int], int] = {}
         self._known: dict[int, tuple[int, IntArray]] = {}
         self._memories: dict[tuple[int, ...], Memory] = {}
@@ -41,22 +42,18 @@ class BlockLists:
     def begin(self) -> None:
         """To be called before a plan is made: numbers hold until the next call."""
         if max(len(self._known), len(self._memories)) > _MOST_KNOWN:
-            self.blocks, self.lengths = [], []
+            self.firsts, self.lengths = [], []
             self._numbers, self._known, self._memories = {}, {}, {}
-
-    def of_context(self, slots: IntArray) -> IntArray:
-        """Blocks of a segment, whose tokens fill blocks from the first slot of one on."""
-        return slots[:: self._block_size] // self._block_size
 
     def unit(self, slots: IntArray) -> int:
         """The number of a unit."""
         known = self._known.get(id(slots))
         if known is not None:
             return known[0]
-        blocks = self.of_context(slots)
-        number = self._numbers.setdefault((blocks.tobytes(), len(slots)), len(self.blocks))
-        if number == len(self.blocks):
-            self.blocks.append(blocks)
+        firsts = slots[:: self.block_size]
+        number = self._numbers.setdefault((firsts.tobytes(), len(slots)), len(self.firsts))
+        if number == len(self.firsts):
+            self.firsts.append(firsts)
             self.lengths.append(len(slots))
         self._known[id(slots)] = number, slots
         return number
@@ -74,28 +71,32 @@ class BlockLists:
 
 
 class Tables:
-    """One plan's lists in a row; a unit's list is kept once."""
+    """One plan's lists in a row; a unit's list is kept once. Segments fill blocks from the first slot of one on."""
 
     def __init__(self, lists: BlockLists) -> None:
         lists.begin()
         self.lists = lists
-        self.parts: list[IntArray] = []
         self.length = 0
+        self._firsts: list[IntArray] = []
         self._begins: dict[int, int] = {}
 
     def add_unit(self, number: int) -> int:
         """Where the list of the unit of this number begins."""
         begin = self._begins.setdefault(number, self.length)
         if begin == self.length:
-            self._append(self.lists.blocks[number])
+            self._append(self.lists.firsts[number])
         return begin
 
     def add_context(self, slots: IntArray) -> int:
         """Where the context's list begins."""
         begin = self.length
-        self._append(self.lists.of_context(slots))
+        self._append(slots[:: self.lists.block_size])
         return begin
 
-    def _append(self, blocks: IntArray) -> None:
-        self.parts.append(blocks)
-        self.length += len(blocks)
+    def blocks(self) -> npt.NDArray[np.int32]:
+        """All lists."""
+        return (np.concatenate(self._firsts) // self.lists.block_size).astype(np.int32)
+
+    def _append(self, firsts: IntArray) -> None:
+        self._firsts.append(firsts)
+        self.length += len(firsts)

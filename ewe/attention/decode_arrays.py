@@ -88,6 +88,7 @@ def decode_arrays(
         [spans[owner, 0], begin, np.minimum(begin + piece, spans[owner, 2]), _before(readers), readers], 1
     )
     longest_first = np.argsort(pieces[:, 1] - pieces[:, 2], kind="stable")
+    ordered, is_alone = pieces[longest_first].astype(np.int32), readers[longest_first] == 1
     # Entries go piece by piece, the readers of each in the order of rows.
     entry_piece, reader = _ragged(readers)
     by_group = np.argsort(group, kind="stable")
@@ -101,8 +102,8 @@ def decode_arrays(
     indices = np.array([item.index for item in rows])
     owners = np.stack([segments.row, indices[segments.row], segments.number], 1)
     return DecodeArrays(
-        alone=pieces[longest_first][readers[longest_first] == 1].astype(np.int32),
-        shared=pieces[longest_first][readers[longest_first] > 1].astype(np.int32),
+        alone=ordered[is_alone],
+        shared=ordered[~is_alone],
         most_sharing=int(readers_of.max()),
         entries=entries.astype(np.int32),
         biases=np.repeat(segments.bias, states_of),
@@ -114,23 +115,27 @@ def decode_arrays(
 def _segments(rows: Sequence[PlacedRow], tables: Tables, window: int | None) -> _Segments:
     lists = tables.lists
     memories = [lists.memory(item.row.memory_slots) for item in rows]
-    numbers, unit_group = np.unique(np.concatenate([memory.numbers for memory in memories]), return_inverse=True)
+    held = np.concatenate([memory.numbers for memory in memories])
+    is_held = np.zeros(len(lists.lengths), bool)
+    is_held[held] = True
+    numbers = np.flatnonzero(is_held)
     # Groups are the distinct units, then the contexts.
     spans = [(tables.add_unit(number), 0, lists.lengths[number]) for number in numbers.tolist()]
     biases: list[float] = []
+    sizes = []
     for item, memory in zip(rows, memories, strict=True):
-        context = item.row.context_slots
-        first = 0 if window is None else max(0, len(context) - window)
-        spans.append((tables.add_context(context), first, len(context)))
-        whole = len(memory.numbers) == len(item.memory_biases)
-        biases += item.memory_biases if whole else [item.memory_biases[place] for place in memory.places]
+        context, own = item.row.context_slots, item.memory_biases
+        end = len(context)
+        spans.append((tables.add_context(context), 0 if window is None else max(0, end - window), end))
+        sizes.append(len(memory.numbers) + 1)
+        biases += own if sizes[-1] > len(own) else [own[place] for place in memory.places]
         biases.append(item.context_bias)
-    counts = np.array([len(memory.numbers) + 1 for memory in memories])
+    counts = np.array(sizes)
     contexts = np.cumsum(counts) - 1  # each row's last segment
     units = np.ones(len(biases), bool)
     units[contexts] = False
     group, number_of = np.empty((2, len(biases)), np.int64)
-    group[units], group[contexts] = unit_group, len(numbers) + np.arange(len(rows))
+    group[units], group[contexts] = (np.cumsum(is_held) - 1)[held], len(numbers) + np.arange(len(rows))
     number_of[units] = np.concatenate([memory.places for memory in memories])
     number_of[contexts] = [len(item.memory_biases) for item in rows]
     row = np.repeat(np.arange(len(rows)), counts)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,11 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
+# Rows and what they are made of are not to be changed, but not frozen either: some are made for every row of every
+# step, and a frozen one takes three times as long to make.
+
+
+@dataclass(slots=True)
 class TokenOnDevice:
     """ids[index] is the token; ids: int64 [tokens drawn together], on the device of the model."""
 
@@ -22,7 +27,7 @@ class TokenOnDevice:
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ForwardRow:
     """Tokens of one sequence (or of one unit) to run now, and everything that they attend to.
 
@@ -51,7 +56,7 @@ class ForwardRow:
         return self.unit_slots if self.prefix_slots is None else (self.prefix_slots, *self.unit_slots)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PlacedRow:
     """A row at its place in the flat batch: tokens begin..end (exclusive), and the biases of its segments (nats).
 
@@ -112,6 +117,7 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
         order = sorted(order, key=lambda index: _sort_key(rows[index]))
     placed: list[PlacedRow] = []
     biases: dict[object, tuple[list[float], float]] = {}  # most rows have weights that others have, too
+    counts: list[int] = []
     begin = 0
     for index in order:
         row = rows[index]
@@ -121,17 +127,20 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
         if len(row.unit_slots) != len(row.unit_weights):
             raise ValueError(f"row {index}: {len(row.unit_slots)} units, {len(row.unit_weights)} weights")
         kind = row.unit_weights, row.prefix_slots is not None
-        if kind not in biases:
-            biases[kind] = _biases(row, merge)
-        placed.append(PlacedRow(row, index, begin, begin + count, *biases[kind]))
+        found = biases.get(kind)
+        if found is None:
+            found = biases[kind] = _biases(row, merge)
+        placed.append(PlacedRow(row, index, begin, begin + count, *found))
+        counts.append(count)
         begin += count
+    ordered = [item.row for item in placed]
     shifts = [item.row.start_position - item.begin for item in placed]
     return FlatBatch(
         rows=placed,
-        num_single=sum(item.num_new == 1 for item in placed),
-        token_ids=np.fromiter(chain.from_iterable(item.row.token_ids for item in placed), np.int64, begin),
-        positions=np.repeat(shifts, [item.num_new for item in placed]) + np.arange(begin),
-        write_slots=np.concatenate([item.row.context_slots[-item.num_new :] for item in placed]),
+        num_single=counts.count(1),
+        token_ids=np.fromiter(chain.from_iterable(row.token_ids for row in ordered), np.int64, begin),
+        positions=np.repeat(shifts, counts) + np.arange(begin),
+        write_slots=np.concatenate([row.context_slots[-count:] for row, count in zip(ordered, counts, strict=True)]),
         logit_tokens=_logit_tokens(placed),
     )
 
@@ -151,9 +160,10 @@ def _sort_key(row: ForwardRow) -> tuple[bool, int]:
 
 def _logit_tokens(placed: Sequence[PlacedRow]) -> IntArray:
     tokens: list[int] = []
-    for item in sorted(placed, key=lambda item: item.index):
-        if item.row.all_logits:
+    for item in sorted(placed, key=attrgetter("index")):
+        row = item.row
+        if row.all_logits:
             tokens.extend(range(item.begin, item.end))
-        elif item.row.wants_logits:
+        elif row.wants_logits:
             tokens.append(item.end - 1)
     return np.asarray(tokens, np.int64)

@@ -69,7 +69,7 @@ def arrange(
         arrays |= {name: getattr(decode, name) for name in ("alone", "shared", "counts", "entries", "biases", "begins")}
     if longer:
         arrays |= _prefill_arrays(tables, longer)
-    return decode, arrays | {"tables": np.concatenate(tables.parts).astype(np.int32)}
+    return decode, arrays | {"tables": tables.blocks()}
 
 
 def make_plan(

@@ -216,6 +216,8 @@ class EngineCore:
     def _fork_siblings(self, sequence: Sequence) -> list[Sequence]:
         """The further answers of a request, which share the prompt's blocks and the memory from here on."""
         siblings, sequence.siblings = sequence.siblings, []
+        if not siblings:
+            return siblings
         for sibling in siblings:
             sibling.table = sequence.table.fork()
             self.keeper.fork(sequence, sibling)

@@ -2,9 +2,9 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 # Tokenizers of the SentencePiece kind drop the leading space of the first piece they decode, so some tokens of the
 # prompt are decoded along as left context.
@@ -12,8 +12,7 @@ _LEFT_CONTEXT = 6
 _INCOMPLETE = "\ufffd"
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
+class _Mark(NamedTuple):
     """State after one token: characters of text so far, and the window that the next piece is decoded in."""
 
     num_chars: int
@@ -30,6 +29,7 @@ class Detokenizer:
 
     def __init__(self, tokenizer: Any | None, prompt_ids: Sequence[int], kept: Mapping[int, str] | None = None) -> None:
         self._decode = None if tokenizer is None else _decoder(tokenizer)
+        self._alone = _texts_alone(tokenizer)
         self._kept = kept or {}
         self._ids = list(prompt_ids[-_LEFT_CONTEXT:])
         self._offset = len(self._ids)
@@ -85,9 +85,28 @@ class Detokenizer:
     def _new_text(self, mark: _Mark, upto: int) -> str:
         if self._decode is None or mark.decoded_upto == upto:
             return ""
-        before = self._decode(self._ids[mark.window_start : mark.decoded_upto])
+        before = self._before(mark)
         after = self._decode(self._ids[mark.window_start : upto])
         return after[len(before) :] if len(after) > len(before) else ""
+
+    def _before(self, mark: _Mark) -> str:
+        """The text that the next piece follows in its window; of one token, as most are, it is looked up."""
+        assert self._decode is not None
+        if mark.decoded_upto - mark.window_start != 1:
+            return self._decode(self._ids[mark.window_start : mark.decoded_upto])
+        token_id = self._ids[mark.window_start]
+        text = self._alone.get(token_id)
+        if text is None:
+            text = self._alone[token_id] = self._decode([token_id])
+        return text
+
+
+_alone: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
+
+
+def _texts_alone(tokenizer: Any) -> dict[int, str]:
+    """The texts of single tokens of this tokenizer that have been decoded, by id: for all who use it."""
+    return {} if tokenizer is None else _alone.setdefault(tokenizer, {})
 
 
 def _decoder(tokenizer: Any) -> Callable[[list[int]], str]:

@@ -69,7 +69,7 @@ class SchedulerOutput:
         return len(tokens)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, because one is made for every row of every step
 class Writer:
     """A sequence whose next token is drawn from row `position` of a pass's logits; shares: of attention, per unit."""
 

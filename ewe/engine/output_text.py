@@ -158,7 +158,7 @@ class OutputText:
 
     def held_back_chars(self) -> int:
         """How many characters at the end could still turn out to begin a stop string or a call."""
-        if self.text_end is not None:
+        if self.text_end is not None or not (self._stop or self._tools):
             return 0
         half_call = self._tools.held_back(self.text) if self._tools is not None and self._prose_end is None else 0
         return max(_overlap(self.text, self._stop), half_call)

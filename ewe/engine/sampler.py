@@ -22,7 +22,11 @@ from ewe.sampling import SamplingParams
 _MASK_64 = (1 << 64) - 1
 
 
-@dataclass(frozen=True, slots=True)
+# Tokens and rows are not to be changed, but not frozen either: one of each is made for every row of every step, and a
+# frozen one takes three times as long to make.
+
+
+@dataclass(slots=True)
 class Token:
     """A generated token with what the model thought of it.
 
@@ -63,7 +67,7 @@ class PlaceholderToken:
     is_void: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SamplingRow:
     """What the sampler needs to know about one sequence.
 

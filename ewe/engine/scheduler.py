@@ -54,7 +54,7 @@ class Scheduler:
         admitted = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence, _ in running)
         for sequence, action in running:
             if sequence.schedule.is_admitted and self._is_decoding(sequence, action):
-                self._add_context(plan, sequence)
+                self._add_tokens(plan, sequence)
         may_enter = True  # nobody overtakes: whose turn it is comes in next
         for sequence, action in self._by_turns(running):
             if sequence in plan.busy:
@@ -106,13 +106,16 @@ class Scheduler:
 
     def _is_decoding(self, sequence: Sequence, action: Action) -> bool:
         runs = action is Action.RUN and sequence.schedule.swapped is None and sequence.num_to_run == 1
-        return runs and all(unit.ready for unit in _seen_by(sequence))
+        return runs and not _missing(sequence)
 
     def _add_context(self, plan: SchedulerOutput, sequence: Sequence) -> None:
         """Adds the next tokens of a context, or what it sees and was evicted while it was swapped out."""
-        missing = [unit for unit in _seen_by(sequence) if not unit.ready]
-        if missing and not self._add_units(plan, sequence, missing):
-            return
+        missing = _missing(sequence)
+        if not missing or self._add_units(plan, sequence, missing):
+            self._add_tokens(plan, sequence)
+
+    def _add_tokens(self, plan: SchedulerOutput, sequence: Sequence) -> None:
+        """Adds the next tokens of a context that sees nothing but what is encoded or in the pass."""
         is_full = len(plan.sequences) >= self.config.max_num_seqs and not sequence.is_scored
         if plan.budget <= 0 or is_full:
             return
@@ -126,20 +129,19 @@ class Scheduler:
         copies = sequence.table.extend(len(tokens))
         if copies:
             self.pool.copy_blocks(copies)
-        units, is_whole = sequence.memory.units, sequence.num_to_run == 0
+        schedule, seen = sequence.schedule, sequence.memory.seen
+        is_whole = sequence.table.length == sequence.num_tokens
         plan.rows.append(
             ForwardRow(
                 token_ids=tokens,
                 start_position=sequence.request.start_position + begin,
                 context_slots=sequence.table.slots(),
-                unit_slots=tuple(unit.encoded.table.slots() for unit in units),
-                unit_weights=tuple(unit.weight for unit in units),
+                unit_slots=seen.slots,
+                unit_weights=seen.weights,
                 wants_logits=is_whole,
                 all_logits=scored,
-                placeholder=sequence.schedule.placeholder.place
-                if is_whole and sequence.schedule.placeholder is not None
-                else None,
-                prefix_slots=None if sequence.schedule.prefix is None else sequence.schedule.prefix.table.slots(),
+                placeholder=schedule.placeholder.place if is_whole and schedule.placeholder is not None else None,
+                prefix_slots=None if schedule.prefix is None else schedule.prefix.table.slots(),
                 adapter=sequence.request.asked.adapter,
             )
         )
@@ -259,7 +261,8 @@ class Scheduler:
         victim.record("swap_out", blocks=len(blocks))
 
 
-def _seen_by(sequence: Sequence) -> list[EncodedUnit]:
-    """What a context attends to beside itself: the prefix, if there is one, and the units of its memory."""
-    units = [unit.encoded for unit in sequence.memory.units]
-    return units if sequence.schedule.prefix is None else [sequence.schedule.prefix, *units]
+def _missing(sequence: Sequence) -> list[EncodedUnit]:
+    """What a context attends to beside itself and is not encoded, of its prefix and the units of its memory."""
+    prefix = sequence.schedule.prefix
+    missing = [unit for unit in sequence.memory.seen.encoded if not unit.ready]
+    return missing if prefix is None or prefix.ready else [prefix, *missing]

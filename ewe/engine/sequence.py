@@ -154,18 +154,19 @@ class Sequence:
     @property
     def num_tokens(self) -> int:
         """Tokens of the context: prompt after the prefix, and text, the placeholder token included."""
-        return len(self.request.prompt_ids) + self.num_drawn
+        return len(self.request.prompt_ids) + len(self.output_text.ids) + (self.schedule.placeholder is not None)
 
     @property
     def num_drawn(self) -> int:
         """Tokens of the text, the placeholder included."""
-        return len(self.output_text) + (self.schedule.placeholder is not None)
+        return len(self.output_text.ids) + (self.schedule.placeholder is not None)
 
     @property
     def is_full(self) -> bool:
         """Whether no token can follow the placeholder token: it is the text's last, or a score that is under way."""
-        is_last = self.is_scored or self.num_drawn >= self.request.max_tokens
-        return self.schedule.placeholder is not None and is_last
+        if self.schedule.placeholder is None:
+            return False
+        return self.num_drawn >= self.request.max_tokens or self.is_scored
 
     @property
     def has_sentence(self) -> bool:
@@ -179,8 +180,10 @@ class Sequence:
 
     def tokens_to_run(self, limit: int) -> list[int]:
         """At most `limit` of the tokens whose KV is missing, in order; 0 stands for the placeholder."""
-        begin = self.table.length
-        end = min(self.num_tokens, begin + limit)
+        begin, num_tokens = self.table.length, self.num_tokens
+        if begin == num_tokens - 1 and self.schedule.placeholder is not None and limit > 0:
+            return [0]
+        end = min(num_tokens, begin + limit)
         split = len(self.request.prompt_ids)
         known = [
             *self.request.prompt_ids[begin : min(end, split)],
@@ -204,7 +207,8 @@ class Sequence:
         """How the next token is drawn; retry_temperature: the least one for a sentence that must differ this time."""
         request, params = self.request, self.request.params
         hot = self.feedback.hot_sentence is not None and len(self.output_text.sentences) <= self.feedback.hot_sentence
-        too_short = self.num_drawn < params.min_tokens
+        num_placeholders = int(self.schedule.placeholder is not None)
+        too_short = len(self.output_text.ids) + num_placeholders < params.min_tokens
         banned = (*eos_token_ids, *params.stop_token_ids) if too_short else ()
         return SamplingRow(
             params=params,
@@ -216,7 +220,7 @@ class Sequence:
             temperature=max(params.temperature, retry_temperature) if hot else params.temperature,
             banned=banned if self.grammar is None else (),
             allowed=None if self.grammar is None else self.grammar.allowed_but(banned),
-            num_placeholders=self.num_drawn - len(self.output_text),
+            num_placeholders=num_placeholders,
         )
 
     def end_text(self, stopped: bool) -> None:

@@ -13,7 +13,7 @@ TRACED_EVENTS = frozenset(
 """Kinds of trace events that a stream shows, too."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, because some are made for every row of every step
 class StreamEvent:
     """Something a reader of the stream learns.
 

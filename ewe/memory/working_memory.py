@@ -3,6 +3,9 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from ewe.memory.unit_cache import EncodedUnit, UnitKey
 from ewe.types import Lane, Passage
 
@@ -22,6 +25,16 @@ class MemoryUnit:
     score: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class SeenUnits:
+    """What passes are told of a memory: its units, their slots (int64 [unit length] each) and their weights."""
+
+    units: tuple[MemoryUnit, ...]
+    encoded: tuple[EncodedUnit, ...]
+    slots: tuple[npt.NDArray[np.int64], ...]
+    weights: tuple[float, ...]
+
+
 class WorkingMemory:
     """Lanes of at most `retrieval_units` and `verification_units` units; raises ValueError for a negative number.
 
@@ -37,6 +50,16 @@ class WorkingMemory:
         self._capacity = {Lane.RETRIEVAL: retrieval_units, Lane.VERIFICATION: verification_units}
         self._next_id = 0
         self._by_score = by_score
+        self._seen: SeenUnits | None = None
+
+    @property
+    def seen(self) -> SeenUnits:
+        """The units as passes see them, whose blocks must have been allocated; made anew only for other units."""
+        if self._seen is None or self._seen.units is not self.units:
+            encoded = tuple(unit.encoded for unit in self.units)
+            slots = tuple(unit.table.slots() for unit in encoded)
+            self._seen = SeenUnits(self.units, encoded, slots, tuple(unit.weight for unit in self.units))
+        return self._seen
 
     def contains(self, token_ids: UnitKey) -> bool:
         """Whether a unit with this content is in either lane."""

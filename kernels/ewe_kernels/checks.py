@@ -10,9 +10,19 @@ from torch import Tensor
 
 
 def check_attention(
-    query: Tensor, pool_key: Tensor, pool_value: Tensor, key_scales: Tensor | None, value_scales: Tensor | None
+    query: Tensor,
+    pool_key: Tensor,
+    pool_value: Tensor,
+    key_scales: Tensor | None,
+    value_scales: Tensor | None,
+    scale: float,
 ) -> int:
-    """Query heads per key head; raises ValueError if queries and pool do not fit together."""
+    """Query heads per key head; raises ValueError if queries and pool do not fit together, or the scale is not over 0.
+
+    The kernels take the largest score before they scale it.
+    """
+    if not scale > 0:
+        raise ValueError(f"the scale of the logits must be over 0, got {scale}")
     heads, rest = divmod(query.shape[0], pool_key.shape[1])
     if rest or not heads or pool_key.shape[:2] != pool_value.shape[:2] or query.shape[2] != pool_key.shape[2]:
         shapes = ", ".join(str(tuple(item.shape)) for item in (query, pool_key, pool_value))

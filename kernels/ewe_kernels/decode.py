@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ewe_kernels.checks import check_attention, check_indices
-from ewe_kernels.device import LOG2_E, add_values, natural_lse, score_paged, unscaled
+from ewe_kernels.device import add_values, logit_factor, natural_lse, score_paged, unscaled
 from ewe_kernels.tiles import Tile, dot_precision, next_power_of_two
 
 
@@ -44,19 +44,20 @@ def _attend(
     peak = tl.full([ROWS], float("-inf"), tl.float32)
     total = tl.zeros([ROWS], tl.float32)
     acc = tl.zeros([ROWS, DV_PADDED], tl.float32)
+    factor = logit_factor(scale, softcap, SOFTCAP)
     for start in range(begin, end, KEYS):
         at = start + tl.arange(0, KEYS)
         seen = at < end
-        logits, v, slots = score_paged(
+        scores, v, slots = score_paged(
             q, pool_key, pool_value, key_scales, table, at, seen, kv_head, KV_HEADS, scale, softcap,
             key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
             D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, SOFTCAP, PRECISION,
         )  # fmt: skip
-        logits = tl.where(seen[None, :], logits * LOG2_E, float("-inf"))
+        scores = tl.where(seen[None, :], scores, float("-inf"))
         # Every pass has at least one key, so the new peak is finite.
-        new_peak = tl.maximum(peak, tl.max(logits, 1))
+        new_peak = tl.maximum(peak, tl.max(scores, 1) * factor)
         shrink = tl.exp2(peak - new_peak)
-        p = tl.exp2(logits - new_peak[:, None])
+        p = tl.exp2(tl.fma(scores, factor, -new_peak[:, None]))
         total = total * shrink + tl.sum(p, 1)
         acc = add_values(acc * shrink[:, None], p, v, value_scales, slots, seen, kv_head, KV_HEADS, PRECISION)
         peak = new_peak
@@ -127,9 +128,10 @@ def attend_pieces(
     of entries); they take turns, so long pieces should come first.
     entries int32 [m, 2]: the row's token in query, and its state's place. outputs float32 [states, Hq, Dv], dense;
     lses float32 [states, Hq], dense, natural log, -inf for an empty piece. Logits are query.key * scale, capped as
-    softcap * tanh(logits / softcap) if softcap is given. Raises ValueError for shapes or dtypes that do not fit.
+    softcap * tanh(logits / softcap) if softcap is given. Raises ValueError for shapes or dtypes that do not fit, and
+    for a scale that is not over 0.
     """
-    heads = check_attention(query, pool_key, pool_value, key_scales, value_scales)
+    heads = check_attention(query, pool_key, pool_value, key_scales, value_scales, scale)
     num_kv_heads, dim, value_dim = pool_key.shape[1], pool_key.shape[2], pool_value.shape[2]
     if tile.rows < heads:
         raise ValueError(f"a tile of {tile.rows} rows cannot hold {heads} query heads per key head")

@@ -13,11 +13,11 @@ E4M3_LARGEST = tl.constexpr(448.0)
 
 
 @triton.jit
-def capped(logits, softcap):
-    """softcap * tanh(logits / softcap), with a tanh that neither overflows nor needs the device's own library."""
-    shrunk = tl.exp2(tl.abs(logits) * (-2.0 * LOG2_E / softcap))
-    size = softcap * (1.0 - shrunk) / (1.0 + shrunk)
-    return tl.where(logits < 0, -size, size)
+def _tanh(number, factor):
+    """tanh(number * factor), factor > 0; neither overflows nor needs the device's own library."""
+    shrunk = tl.exp2(tl.abs(number) * (-2.0 * LOG2_E * factor))
+    size = (1.0 - shrunk) / (1.0 + shrunk)
+    return tl.where(number < 0, -size, size)
 
 
 @triton.jit
@@ -47,20 +47,27 @@ def score_paged(
     D: tl.constexpr, DV: tl.constexpr, D_PADDED: tl.constexpr, DV_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr,
     SOFTCAP: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Logits (natural, scaled, capped) of the queries over the segment's tokens `at`, the tokens' values and slots.
+    """Scores of the queries over the segment's tokens `at`, the tokens' values and slots.
 
+    Scores times `logit_factor` are logits in base 2, so that one multiplication with an addition makes them exponents.
     What stands where `seen` is false is for the caller to mask. key_scales: None, or [slots, num_kv_heads] of a pool in
-    e4m3; then a key's scale acts on its logits, which are fewer than its numbers, and values are in units of theirs.
+    e4m3; then a key's scale acts on its scores, which are fewer than its numbers, and values are in units of theirs.
     """
     slots = paged_slots(table, at, seen, BLOCK_SIZE)
     k = load_paged(pool_key, slots, kv_head, key_stride_slot, key_stride_head, seen, D, D_PADDED, q.dtype)
     v = load_paged(pool_value, slots, kv_head, value_stride_slot, value_stride_head, seen, DV, DV_PADDED, q.dtype)
-    logits = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
+    scores = tl.dot(q, tl.trans(k), input_precision=PRECISION)
     if key_scales is not None:
-        logits *= tl.load(key_scales + slots * num_kv_heads + kv_head, mask=seen, other=0.0)[None, :]
+        scores *= tl.load(key_scales + slots * num_kv_heads + kv_head, mask=seen, other=0.0)[None, :]
     if SOFTCAP:
-        logits = capped(logits, softcap)
-    return logits, v, slots
+        scores = _tanh(scores, scale / softcap)
+    return scores, v, slots
+
+
+@triton.jit
+def logit_factor(scale, softcap, SOFTCAP: tl.constexpr):
+    """What turns scores of `score_paged` into logits in base 2, scaled and capped; positive as `scale` is."""
+    return (softcap if SOFTCAP else scale) * LOG2_E
 
 
 @triton.jit

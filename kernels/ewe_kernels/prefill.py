@@ -14,11 +14,13 @@ import triton.language as tl
 from torch import Tensor
 
 from ewe_kernels.checks import check_attention, check_indices
-from ewe_kernels.device import LOG2_E, add_values, natural_lse, score_paged, unscaled
+from ewe_kernels.device import LOG2_E, add_values, logit_factor, natural_lse, score_paged, unscaled
 from ewe_kernels.tiles import dot_precision, next_power_of_two, prefill_tile
 
 # Runs that a program looks through at once.
 _RUNS = tl.constexpr(256)
+# Which keys of a pass a token sees: all, those of the segment, those up to its own, of these the ones in its window.
+_ALL, _OF_SEGMENT, _CAUSAL, _IN_WINDOW = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 
 
 @triton.jit
@@ -38,28 +40,34 @@ def _accumulate(
     window, kv_head, num_kv_heads, scale, softcap,
     key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
     D: tl.constexpr, DV: tl.constexpr, D_PADDED: tl.constexpr, DV_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr,
-    KEYS: tl.constexpr, SOFTCAP: tl.constexpr, PRECISION: tl.constexpr, CAUSAL: tl.constexpr,
+    KEYS: tl.constexpr, SOFTCAP: tl.constexpr, PRECISION: tl.constexpr, SEEN: tl.constexpr,
 ):  # fmt: skip
-    """Takes the keys begin .. end of a segment into the running softmax; `part` is the segment's own part of total."""
+    """Takes the keys begin .. end of a segment into the running softmax; `part` is the segment's own part of total.
+
+    SEEN: one of _ALL (whole passes only), _OF_SEGMENT, _CAUSAL and _IN_WINDOW.
+    """
+    factor = logit_factor(scale, softcap, SOFTCAP)
+    bias *= LOG2_E
     for start in range(begin, end, KEYS):
         at = start + tl.arange(0, KEYS)
         seen = at < end
-        logits, v, slots = score_paged(
+        scores, v, slots = score_paged(
             q, pool_key, pool_value, key_scales, table, at, seen, kv_head, num_kv_heads, scale, softcap,
             key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
             D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, SOFTCAP, PRECISION,
         )  # fmt: skip
-        logits = (logits + bias) * LOG2_E
-        if CAUSAL:
+        if SEEN == _OF_SEGMENT:
+            scores = tl.where(seen[None, :], scores, float("-inf"))
+        elif SEEN == _CAUSAL:
+            scores = tl.where(position[:, None] >= at[None, :], scores, float("-inf"))
+        elif SEEN == _IN_WINDOW:
             behind = position[:, None] - at[None, :]
-            logits = tl.where((behind >= 0) & (behind < window), logits, float("-inf"))
-        else:
-            logits = tl.where(seen[None, :], logits, float("-inf"))
-        new_peak = tl.maximum(peak, tl.max(logits, 1))
+            scores = tl.where((behind >= 0) & (behind < window), scores, float("-inf"))
+        new_peak = tl.maximum(peak, tl.max(scores, 1) * factor + bias)
         # A token may see no key yet (window): a finite peak keeps -inf - -inf from giving NaN.
         safe = tl.where(new_peak == float("-inf"), 0.0, new_peak)
         shrink = tl.exp2(peak - safe)
-        p = tl.exp2(logits - safe[:, None])
+        p = tl.exp2(tl.fma(scores, factor, (bias - safe)[:, None]))
         mass = tl.sum(p, 1)
         total = total * shrink + mass
         part = part * shrink + mass
@@ -122,7 +130,7 @@ def _prefill_kernel(
             acc, total, peak, part, q, pool_key, pool_value, key_scales, value_scales, tables + tl.load(segment), 0,
             tl.load(segment + 1), tl.load(biases + first_segment + unit), number, window, kv_head, tl.num_programs(1),
             scale, softcap, key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
-            D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, False,
+            D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, _OF_SEGMENT,
         )  # fmt: skip
         if LSE:
             tl.store(lse_at + unit, natural_lse(peak, part), mask=real)
@@ -131,14 +139,25 @@ def _prefill_kernel(
     length = tl.load(segment + 1)
     # The run's tokens are the context's last ones.
     first = length - count + tile * TOKENS
-    begin = tl.maximum(first - window + 1, 0) // KEYS * KEYS if WINDOW else 0
+    begin, position = 0, length - count + number
+    if WINDOW:
+        begin = tl.maximum(first - window + 1, 0) // KEYS * KEYS
+    context, bias = tables + tl.load(segment), tl.load(biases + first_segment + num_units)
     part = tl.zeros([ROWS], tl.float32)
+    if not WINDOW:
+        # Up to its first token all of the tile sees whole passes of keys, and nothing need be masked.
+        begin = tl.maximum(first + 1, 0) // KEYS * KEYS
+        acc, total, peak, part = _accumulate(
+            acc, total, peak, part, q, pool_key, pool_value, key_scales, value_scales, context, 0, begin, bias,
+            position, window, kv_head, tl.num_programs(1), scale, softcap,
+            key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
+            D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, _ALL,
+        )  # fmt: skip
     acc, total, peak, part = _accumulate(
-        acc, total, peak, part, q, pool_key, pool_value, key_scales, value_scales, tables + tl.load(segment), begin,
-        tl.minimum(first + TOKENS, length), tl.load(biases + first_segment + num_units), length - count + number,
-        window, kv_head, tl.num_programs(1), scale, softcap,
+        acc, total, peak, part, q, pool_key, pool_value, key_scales, value_scales, context, begin,
+        tl.minimum(first + TOKENS, length), bias, position, window, kv_head, tl.num_programs(1), scale, softcap,
         key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
-        D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, True,
+        D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, _IN_WINDOW if WINDOW else _CAUSAL,
     )  # fmt: skip
     if LSE:
         tl.store(lse_at + num_units, natural_lse(peak, part), mask=real)
@@ -176,7 +195,7 @@ def attend_runs(
     (None: all of it), and all units. lses float32 [T, Hq, segments of the run with most], natural log, biases included;
     what a run has no segment for is left as it is. Raises ValueError for shapes or dtypes that do not fit.
     """
-    heads = check_attention(query, pool_key, pool_value, key_scales, value_scales)
+    heads = check_attention(query, pool_key, pool_value, key_scales, value_scales, scale)
     dim, value_dim = pool_key.shape[2], pool_value.shape[2]
     check_indices(tables=(tables, None), runs=(runs, 4), segments=(segments, 2))
     if output.shape != (query.shape[1], query.shape[0], value_dim) or output.stride(2) != 1:

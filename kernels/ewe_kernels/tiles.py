@@ -20,6 +20,10 @@ _WIDE_ROWS = 64
 _PREFILL_ROWS = 128
 # float32 has no tensor cores here (see dot_precision), and its tiles unroll into long code: keep them small.
 _FLOAT32_ROWS = 16
+# Of the stages that Triton lays passes over, the lookup of blocks takes two and the product one; with fewer than five
+# every pass waits for all copies. float32 has no room for so many, nor have wide heads in a prefill on an L4 (99 KiB).
+_STAGES, _FEW_STAGES = 5, 3
+_PREFILL_WARPS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +48,28 @@ def next_power_of_two(number: int) -> int:
 def narrow_tile(heads_per_kv: int, head_dim: int, dtype: torch.dtype) -> Tile:
     """The decode tile for keys of one sequence; bound by memory, so loads in flight count, not arithmetic.
 
-    In 16 bits and 128 wide, 64 keys and values are 32 KiB. Of five stages the lookup of blocks takes two, so two such
-    loads are in flight; a program holds 71 KiB then and an H100's multiprocessor three of them: 192 KiB in flight, over
-    latency x bandwidth (3.35 TB/s x 1 us / 132 = 25 KiB) by far.
+    In 16 bits and 128 wide, 64 keys and values are 32 KiB, and two such loads are in flight; a program holds 71 KiB
+    then and an H100's multiprocessor three of them: 192 KiB in flight, over latency x bandwidth (3.35 TB/s x 1 us / 132
+    = 25 KiB) by far.
     """
     rows = max(_LEAST_ROWS, next_power_of_two(heads_per_kv))
-    return Tile(rows, _keys(head_dim, dtype), warps=4, stages=3 if dtype == torch.float32 else 5, resident=3)
+    return Tile(rows, _keys(head_dim, dtype), warps=4, stages=_stages(dtype), resident=3)
 
 
 def wide_tile(heads_per_kv: int, head_dim: int, dtype: torch.dtype) -> Tile:
     """The decode tile for segments that sequences share; heads wider than 128 get half the rows, or registers spill."""
     wanted = _rows(_WIDE_ROWS, head_dim, dtype)
-    return Tile(max(wanted, next_power_of_two(heads_per_kv)), _keys(head_dim, dtype), warps=4, stages=3, resident=2)
+    rows = max(wanted, next_power_of_two(heads_per_kv))
+    return Tile(rows, _keys(head_dim, dtype), warps=4, stages=_stages(dtype), resident=2)
 
 
 def prefill_tile(heads_per_kv: int, head_dim: int, dtype: torch.dtype) -> Tile:
     """The prefill tile; bound by arithmetic: one program per multiprocessor, its next keys loading meanwhile."""
     rows = max(_rows(_PREFILL_ROWS, head_dim, dtype), next_power_of_two(heads_per_kv))
-    return Tile(rows, _keys(head_dim, dtype), warps=8 if rows >= _PREFILL_ROWS else 4, stages=3)
+    if dtype == torch.float32:
+        return Tile(rows, _keys(head_dim, dtype), warps=4, stages=_FEW_STAGES)
+    stages = _STAGES if head_dim <= 128 else _FEW_STAGES
+    return Tile(rows, _keys(head_dim, dtype), _PREFILL_WARPS, stages)
 
 
 def dot_precision(dtype: torch.dtype) -> str:
@@ -77,3 +85,7 @@ def _rows(wanted: int, head_dim: int, dtype: torch.dtype) -> int:
 
 def _keys(head_dim: int, dtype: torch.dtype) -> int:
     return 64 if head_dim <= 128 and dtype != torch.float32 else 32
+
+
+def _stages(dtype: torch.dtype) -> int:
+    return _FEW_STAGES if dtype == torch.float32 else _STAGES

@@ -115,14 +115,16 @@ def test_what_does_not_fit_is_refused():
     outputs, lses = states(1, 4, 16, "cpu")
     tile = narrow_tile(2, 16, torch.float32)
 
-    def attend(query, entries=((0, 0),), keys=pool.keys, tile=tile, outputs=outputs):
+    def attend(query, entries=((0, 0),), keys=pool.keys, tile=tile, outputs=outputs, scale=0.25):
         attend_pieces(
             query, keys, pool.values, BLOCK, int32(pool.tables, "cpu"), int32([(table, 0, 4, 0, 1)], "cpu"),
-            torch.tensor(entries, dtype=torch.int32), outputs, lses, 0.25, None, tile, 1,
+            torch.tensor(entries, dtype=torch.int32), outputs, lses, scale, None, tile, 1,
         )  # fmt: skip
 
     query = torch.randn(4, 1, 16)
     attend(query)
+    with pytest.raises(ValueError, match=r"must be over 0, got -0\.25"):
+        attend(query, scale=-0.25)
     with pytest.raises(ValueError, match="do not fit together"):
         attend(torch.randn(5, 1, 16))
     with pytest.raises(ValueError, match="must agree"):

@@ -1,29 +1,85 @@
-"""The interpreter lets pass what the compiler refuses: every kernel compiles for real GPUs, and fits into registers."""
+"""The interpreter lets pass what the compiler refuses: every kernel compiles for real GPUs, and runs well there.
+
+Well: it fits into registers and shared memory, as many programs as its tile says beside each other, and a pass computes
+while the keys of later ones are on their way.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from ewe_kernels import tiles
 
 SCRIPT = Path(__file__).with_name("compile_for_gpu.py")
 # Stack bytes that cost nothing: a few registers saved outside the loops.
 MOST_SPILLED = 64
+# What spills more all the same, with any number of stages; no such card was at hand to look for a better tile.
+SPILLING = {(100, "prefill_fp8")}
+# Bytes of shared memory that one program may take, by capability; 86, 89 and 120 have less than 80 and 100 but run the
+# same code.
+SHARED = {80: 99 << 10, 90: 227 << 10, 100: 227 << 10}
+# What a multiprocessor of an H100 has: registers, and bytes of shared memory, of which each program costs some more.
+REGISTERS, H100_SHARED, PER_PROGRAM = 65536, 228 << 10, 1 << 10
+# Loops over keys. A prefill of wide heads waits for its copies: for more stages small cards have no room.
+LOOPS = {name: 1 for kind in ("decode", "decode_shared") for name in (kind, *(f"{kind}_{end}" for end in (64, 256)))}
+LOOPS |= {"decode_capped": 1, "decode_shared_capped": 1, "prefill": 3, "prefill_64": 3, "prefill_capped": 2}
+FP8_LOOPS = {"decode_fp8": 1, "decode_shared_fp8": 1, "prefill_fp8": 3}
+
+
+def compiled(capability: int, folder: Path, *names: str) -> dict[str, dict[str, Any]]:
+    """What kernels take, by name."""
+    environment = {name: item for name, item in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment["TRITON_CACHE_DIR"] = str(folder)
+    command = [sys.executable, str(SCRIPT), str(capability), *names]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return {item["name"]: item for item in map(json.loads, done.stdout.splitlines())}
+
+
+def check_fit(built: dict[str, Any], capability: int) -> None:
+    assert built["spilled"] <= MOST_SPILLED or (capability, built["name"]) in SPILLING, built
+    assert built["shared"] <= SHARED[capability], built
+
+
+def check_waits(built: dict[str, Any], loops: int) -> None:
+    """No pass waits for all copies: those of the next passes go on meanwhile."""
+    assert len(built["waits"]) == loops, built
+    assert min(built["waits"]) > 0, built
+
+
+def check_resident(built: dict[str, Any], tile: tiles.Tile) -> None:
+    """As many programs find room on a multiprocessor of an H100 as are launched for it."""
+    registers = -(-built["registers"] // 8) * 8 * built["threads"]  # they are given out in eights
+    assert tile.resident * registers <= REGISTERS, built
+    assert tile.resident * (built["shared"] + PER_PROGRAM) <= H100_SHARED, built
+
+
+def test_decoding_over_shared_units_loads_the_next_keys_while_it_computes(tmp_path):
+    built = compiled(90, tmp_path, "decode_shared")["decode_shared"]
+    check_fit(built, 90)
+    check_waits(built, 1)
+    check_resident(built, tiles.wide_tile(4, 128, torch.bfloat16))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("capability", "kernels"), [(80, 15), (90, 23)])
-def test_every_kernel_compiles_without_spilling(capability, kernels, tmp_path):
-    environment = {name: item for name, item in os.environ.items() if name != "TRITON_INTERPRET"}
-    environment["TRITON_CACHE_DIR"] = str(tmp_path)
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(capability)], capture_output=True, text=True, env=environment, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    lines = [line.split() for line in done.stdout.splitlines()]
-    assert len(lines) == kernels
-    for name, _, _, _, spilled in lines:
-        assert int(spilled) <= MOST_SPILLED, f"{name} spills {spilled} bytes"
+@pytest.mark.parametrize(("capability", "kernels"), [(80, 24), (90, 32), (100, 32)])
+def test_every_kernel_compiles_fits_and_does_not_wait_for_all_copies(capability, kernels, tmp_path):
+    found = compiled(capability, tmp_path)
+    assert len(found) == kernels
+    for built in found.values():
+        check_fit(built, capability)
+    for name, loops in {**LOOPS, **(FP8_LOOPS if capability > 80 else {})}.items():
+        check_waits(found[name], loops)
+    for name in found:
+        if name.startswith("product"):
+            check_waits(found[name], 1)
+    if capability == 90:
+        check_resident(found["decode"], tiles.narrow_tile(4, 128, torch.bfloat16))
+        check_resident(found["decode_shared"], tiles.wide_tile(4, 128, torch.bfloat16))

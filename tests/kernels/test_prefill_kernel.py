@@ -15,8 +15,9 @@ from ewe.attention.merge import merge_biases
 VALUE_DIM = 16
 # Query heads, key heads, width of keys, cap, window.
 SHAPES = [(6, 1, 16, None, None), (2, 2, 24, 3.0, 6), (6, 1, 16, None, 6)]
-# (unit lengths, cached context, new tokens); the last has more tokens than a tile.
-RUNS = [((5, 70), 12, 3), ((), 0, 9), ((4, 0, 17), 6, 5), ((1,), 0, 2), ((), 3, 24)]
+# (unit lengths, cached context, new tokens); the last has more tokens than a tile, and the two before it have contexts
+# that whole passes of keys are taken of: all up to the first token, and one less than a pass more.
+RUNS = [((5, 70), 12, 3), ((), 0, 9), ((4, 0, 17), 6, 5), ((1,), 0, 2), ((), 63, 3), ((2,), 126, 3), ((), 3, 24)]
 WEIGHTS = (0.3, 1.2, 2.1)
 # Tokens before those of the runs: as many as several tiles hold, and left alone.
 FIRST = 7
@@ -45,7 +46,7 @@ def select(pool, slots, head):
 @pytest.mark.parametrize(("device", "dtype"), PRECISIONS)
 def test_equals_literal_attention(device, dtype, shape):
     heads, kv_heads, dim, softcap, window = shape
-    pool = make_pool(device, dtype, kv_heads, dim, VALUE_DIM, blocks=100)
+    pool = make_pool(device, dtype, kv_heads, dim, VALUE_DIM, blocks=150)
     runs, segments, biases, held, tokens = make_runs(pool)
     query = (torch.randn(tokens, heads, dim, device=device) * 2).to(dtype).transpose(0, 1)
     output = torch.full((tokens, heads, VALUE_DIM), torch.nan, dtype=dtype, device=device)

@@ -119,6 +119,18 @@ def test_refuses_a_snapshot_that_does_not_fit(capacity: tuple[int, int]) -> None
     assert small.units == ()
 
 
+def test_what_passes_see_is_made_anew_only_for_other_units() -> None:
+    memory = WorkingMemory(2, 0)
+    for number in (1, 2):
+        add(memory, number, Lane.RETRIEVAL, weight=0.5 * number)
+    seen = memory.seen
+    assert (seen.encoded, seen.weights) == ((UNITS[1], UNITS[2]), (0.5, 1.0))
+    assert all(mine is unit.table.slots() for mine, unit in zip(seen.slots, seen.encoded, strict=True))
+    assert memory.seen is seen
+    add(memory, 3, Lane.RETRIEVAL)
+    assert memory.seen.encoded == (UNITS[2], UNITS[3])
+
+
 def test_clear_returns_everything() -> None:
     memory = WorkingMemory(1, 1)
     add(memory, 1, Lane.VERIFICATION)

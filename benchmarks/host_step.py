@@ -1,0 +1,177 @@
+"""How long the host takes for a decoding step, on a stand-in for a device that answers at once.
+
+The engine plans, fills the buffers of a captured step, "replays" it, and takes the tokens of the step before into their
+texts, as it does on a GPU; only the graph is left out, whose tokens are drawn at random here. Every row has units that
+all rows share and its own context, and somebody who reads its stream. So this is what a step takes at least, however
+fast the device is. Times are of one core's processor, and differ between machines; calls of functions do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from benchmarks.common import Sections, build_tokenizer, parse_arguments, text_of
+from ewe.assembly import Engine, wire
+from ewe.attention.metadata import ForwardRow
+from ewe.attention.triton_backend import TritonBackend
+from ewe.components import Components
+from ewe.config import Config
+from ewe.engine.loader import LoadedModel
+from ewe.engine.model_runner import ForwardResult
+from ewe.engine.request import Request
+from ewe.engine.sampler import SamplingRow
+from ewe.engine.static_decode import StaticDecoder
+from ewe.engine.static_step import StaticStep
+from ewe.engine.stream_events import StreamEvent
+from ewe.kvcache.pool import KVPool, LayerShape
+from ewe.sampling import SamplingParams
+
+_ROWS = (1, 64, 128, 256)
+_VOCABULARY = 32000
+_BLOCK = 16
+# What an H100 asks for with Llama-3.1-8B's eight key heads.
+_WANTED_PIECES = 99
+_MULTIPROCESSORS = 132
+
+
+class InstantGraph:
+    """Stands for a captured step: its tokens are there at once. drawn: as `StaticStep` has it."""
+
+    def __init__(self, drawn: torch.Tensor, lowest: int) -> None:
+        self._drawn, self._lowest = drawn.numpy(), lowest
+        self._random = np.random.default_rng(0)
+
+    def replay(self) -> None:
+        """Draws words; their log-probabilities are all those of certain tokens."""
+        self._drawn[:, 0] = self._random.integers(self._lowest, _VOCABULARY, len(self._drawn))
+
+
+class InstantDecoder(StaticDecoder):
+    """Steps over static buffers whose model is left out; lowest: the first id that is a word."""
+
+    def __init__(self, pool: KVPool, backend: TritonBackend, units: int, lowest: int) -> None:
+        layers: list[Any] = [argparse.Namespace(window=None)]
+        super().__init__(nn.Identity(), layers, pool, "paper", backend, capture=False, units=units)
+        self._lowest = lowest
+
+    def _made(self, lanes: int, longer: int = 0) -> StaticStep:
+        step = super()._made(lanes, longer)
+        step._outputs[lanes] = torch.zeros(lanes, 1)
+        step._graph = InstantGraph(step.drawn, self._lowest)  # type: ignore[assignment]
+        return step
+
+
+class InstantRunner:
+    """What the engine runs its passes with; those that are no plain decoding (prompts, units) yield one token each."""
+
+    def __init__(self, decoder: InstantDecoder) -> None:
+        self._decoder = decoder
+
+    def forward(self, rows: Sequence[ForwardRow], draws: Sequence[SamplingRow] | None = None) -> ForwardResult:
+        """As ModelRunner does with captured steps."""
+        found = self._decoder.forward(rows, draws) if all(len(row.token_ids) == 1 for row in rows) else None
+        if found is not None:
+            return ForwardResult(found[0], [None] * len(rows), found[1])
+        wanted = sum(row.wants_logits for row in rows)
+        return ForwardResult(torch.zeros(wanted, _VOCABULARY), [None] * len(rows))
+
+    def text_attention(self, slots: Any, prompt: int) -> Any:
+        """Nobody asks for it."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def make_engine(rows: int, units: int, unit_tokens: int, capacity: int) -> Engine:
+    """An engine for so many rows, with units of so many tokens that all share, and room for `capacity` tokens."""
+    config = Config.model_validate(
+        {
+            "policy": "ewe",
+            "memory": {"retrieval_units": units, "verification_units": 0, "unit_tokens": unit_tokens},
+            "cache": {"block_size": _BLOCK},
+            "scheduler": {"max_num_seqs": rows, "max_num_batched_tokens": 8192, "async_scheduling": True},
+        }
+    )
+    pool = KVPool([LayerShape(1, 1, 1)], capacity // _BLOCK + rows + 2, _BLOCK, torch.float32, "cpu")
+    backend = TritonBackend(pool.device, _BLOCK, num_kv_heads=8)
+    backend.wanted_pieces, backend._multiprocessors = _WANTED_PIECES, _MULTIPROCESSORS
+    tokenizer = build_tokenizer(_VOCABULARY)
+    loaded = LoadedModel(None, tokenizer, 1 << 14, frozenset({tokenizer.eos_token_id}), _VOCABULARY)
+    runner = InstantRunner(InstantDecoder(pool, backend, units, lowest=len(tokenizer.all_special_ids) + 256))
+    return wire(config, Components(None, None), lambda sequence, generation: None, loaded, pool, runner)
+
+
+def calls_of(step: Callable[[], object]) -> int:
+    """How many functions a step calls, Python's and those in C: unlike its time the same on every machine."""
+    count = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        step()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def measure(rows: int, arguments: argparse.Namespace) -> dict[str, float]:
+    """Milliseconds of processor time per step, the median over steps in which all rows decode; calls per row."""
+    units, unit_tokens, context, steps = (2, 32, 32, 8) if arguments.smoke else (8, 256, 512, 64 * arguments.repeats)
+    engine = make_engine(rows, units, unit_tokens, units * unit_tokens + rows * (context + steps + 64))
+    documents = [text_of(unit_tokens, number) for number in range(units)]
+    events: list[StreamEvent] = []
+    for number in range(rows):
+        params = SamplingParams(max_tokens=steps + 32, temperature=1.0, top_p=0.9, seed=number, ignore_eos=True)
+        prompt = text_of(context, number)
+        request = Request(prompt, params, documents, listener=events.append)
+        engine.core.add(engine.input_processor.build(str(number), request))
+    sequences = list(engine.core.sequences)
+    while any(not sequence.output_text.ids for sequence in sequences):
+        engine.core.step()
+    gc.freeze()  # as the engine's own loop does
+    times = []
+    for _ in range(steps):
+        begin = time.thread_time()
+        engine.core.step()
+        times.append(time.thread_time() - begin)
+    gc.unfreeze()
+    assert all(len(sequence.output_text) >= steps for sequence in sequences), "not every row has decoded in every step"
+    median = statistics.median(times) * 1e3
+    return {
+        f"rows_{rows}_ms": round(median, 3),
+        f"rows_{rows}_fastest_ms": round(min(times) * 1e3, 3),
+        f"rows_{rows}_calls_per_row": round(calls_of(engine.core.step) / rows, 1),
+    }
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    arguments = parse_arguments(__doc__, _add_options)
+    arguments.device = "cpu"
+    sections = Sections("host_step", arguments, {"policy": "ewe", "rows": arguments.rows})
+    for rows in arguments.rows if not arguments.smoke else arguments.rows[:1]:
+        sections.take(f"{rows} rows", partial(measure, rows, arguments))
+    sections.close()
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rows", type=int, nargs="+", default=list(_ROWS), help="answers at once")
+
+
+if __name__ == "__main__":
+    main()
