@@ -126,12 +126,12 @@ def visible(user: str = "", agent: str = "") -> tuple[Scope, ...]:
 
 
 def as_passage(memory: Memory) -> Passage:
-    """A memory as the engine takes passages: its text is data, its veracity the passage's."""
+    """A memory as the engine takes passages: its text is data, its date the day on which it was last said."""
     return Passage(
         address(memory),
         memory.content,
         source=f"{memory.source.kind}:{memory.source.id}" if memory.source.id else memory.source.kind,
-        date=_day(memory.updated_at),
+        date=_day(memory.last_said_at),
         veracity=memory.veracity,
     )
 

@@ -415,7 +415,18 @@ def test_centres_find_groups_that_lie_apart() -> None:
 
 def test_a_memory_is_a_passage_with_its_veracity() -> None:
     source = MemorySource("user", "ann", 0.4)
-    passage = as_passage(Memory("x/1", "red wine", scope=ANN, source=source, updated_at=86400.0, veracity=0.3))
+    passage = as_passage(
+        Memory(
+            "x/1",
+            "red wine",
+            scope=ANN,
+            source=source,
+            created_at=9e6,
+            updated_at=9e6,
+            veracity=0.3,
+            observed_at=86400.0,
+        )
+    )
     assert (passage.text, passage.veracity, passage.source) == ("red wine", 0.3, "user:ann")
     assert (passage.date, scope_and_id(passage.id)) == ("1970-01-02", (ANN, "x/1"))
 
