@@ -47,7 +47,8 @@ _PATTERNS = (
     r"^(?:knowing|being|seeing|having|bringing|making|starting|relaxing|sharing|hearing|feeling)\b",
     r"^\S+(?: \S+){1,3} (?:it|them|him|her(?= (?:every|on|in|at|to|for|with|and)\b))\b(?! (?:is|was|has)\b)",
     r"^\W*\d+[.)]\s|\s\d\)\s",
-    r"\b(?:it|that|this|them|so|did|do|does|too|any|\w+n['’]t)[\s.!…]*$|^(?:I|we) \w+(?:n['’]t)?(?:,|[\s.!…]*$)",
+    r"^(?:\S+ ){0,5}(?:it|that|this|them|there)[\s.!…]*$|\b(?:so|did|do|does|too|any|\w+n['’]t)[\s.!…]*$",
+    r"^(?:I|we) (?:(?:always|never|often|still|just) )?\w+(?:n['’]t)?(?:,|[\s.!…]*$)",
 )
 _PASSING = re.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS), re.IGNORECASE)
 _VAGUE = FUNCTION_WORDS | words_of(

@@ -72,8 +72,8 @@ _HAS_AUXILIARY = re.compile(
 )
 # "I want to quit and move", "I was born and raised": the second verb is not said of the subject alone.
 _REACHES_ON = re.compile(
-    r"\b(?:to|gonna|wanna|gotta|will|would|can|could|should|might|must|let|not|never|helps?|if|was|were|been)\b|"
-    r"n['’]t\b|['’](?:ll|d)\b",
+    r"\bto (?!(?:the|an?|my|our|this|work|school|bed|town|church|university|uni)\b|(?-i:[A-Z]))|\b(?:gonna|wanna|gotta|"
+    r"will|would|can|could|should|might|must|let|not|never|helps?|if|was|were|been)\b|n['’]t\b|['’](?:ll|d)\b",
     re.IGNORECASE,
 )
 _VERBS = words_of(
