@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from ewe.text.english import is_irregular_past, words_of
 
 _APOSTROPHES = re.compile(
-    r"\b(?:(?P<not>do|does|did|ca|wo|is|are|was|were|have|has|had|could|would|should)nt|(?P<be>i)m|(?P<have>i|we|they)ve|"
+    r"\b(?:(?P<not>do|does|did|ca|wo|is|are|was|were|have|has|had|could|would|should)nt|(?P<be>i)m|(?P<have>i|we|"
+    r"they)ve|"
     r"(?P<is>he|she|that|there|what)s)\b",
     re.IGNORECASE,
 )
@@ -53,7 +54,8 @@ _CONCLUDES = re.compile(
 _TRAILING = re.compile(
     # What follows for the task at hand: "I can't eat gluten, so no flour".
     r",? so (?:no|the|nothing|everything|it|they|there|please|only|don['’]t|any|not)\b.*$|"
-    r"(?:[\s,]+(?:lol|haha+|tbh|though|atm|btw|I know|I guess|thank god|help|hopefully|if that helps|ok|right|sadly|"
+    r"(?:[\s,]+(?:lol|haha+|tbh|though|atm|btw|I know|I guess|but overall|brb|thank god|help|hopefully|"
+    r"if that helps|ok|right|sadly|"
     r"[:;]-?[()DP/]+))+(?=[\s.!…]*$)|[\s:;,]+(?=[.!…]*$)",
     re.IGNORECASE,
 )
@@ -163,7 +165,7 @@ def _second(left: str, right: str, kind: str) -> str | None:
     if kind in ("full", "asked"):
         return "" if len(left.split()) > 1 else None
     if kind in ("comma", "and"):
-        return "" if _is_clause(left) and _is_clause(_CLOSE.split(right, maxsplit=1)[0]) else None
+        return "" if _is_clause(left) and _is_clause(_CLOSE.split(_LEADING.sub("", right))[0]) else None
     subject = _FIRST_SUBJECT.search(left)
     if subject is None:
         return None
@@ -209,7 +211,8 @@ def _with_subject(part: str) -> str:
     """ "Just got back from Rome" as "I just got back from Rome"."""
     if _NO_SUBJECT.match(part):
         return f"I {part[0].lower()}{part[1:]}"
-    return f"I'm {part[0].lower()}{part[1:]}" if _ONGOING.match(part) else part
+    goes_on = _ONGOING.match(part) and not _HAS_AUXILIARY.search(part)  # "Learning German is hard" is a remark
+    return f"I'm {part[0].lower()}{part[1:]}" if goes_on else part
 
 
 def _roles(part: str) -> list[str]:

@@ -28,6 +28,9 @@ from ewe.longterm.statements import plainly_written, statements
         ("im a nurse, i dont smoke", ["Ann is a nurse.", "Ann doesn't smoke."]),
         ("my sister's a baker in Ulm", ["Ann's sister is a baker in Ulm."]),
         ("Just got back from Peru!", ["Ann just got back from Peru."]),
+        ("Learning German is hard.", []),
+        ("Learning German and Greek", ["Ann is learning German and Greek."]),
+        ("It was made of wood and my own sweat.", []),
         ("As a nurse, I work nights.", ["Ann is a nurse.", "Ann works nights."]),
         ("As a child I lived in Ulm.", ["As a child Ann lived in Ulm."]),
         # He and she are who was just named, if only one fits.

@@ -46,6 +46,7 @@ _DONE = re.compile(
     r"medal|diploma|licen[cs]e|ran|submitted)\b"
 )
 _HAVING = re.compile(r"(?:^|\b)(?:my|our|his|her|their|\w+'s|the new) (?:\w+ )?$")
+_CALLS_SOMEBODY = re.compile(r"\b(?:am|is|are|as) $")  # "I am a manager" has none
 _HAVE = re.compile(
     r"\b(?:have|has|had|owns?|got|adopted|bought|born|passed|plays?|speaks?|started|taken up|took up|drinks?|drinking|"
     r"eats?|uses?|with|there is|there are|only have|keeps?)(?: \w+){0,3} $"
@@ -121,6 +122,8 @@ def has_one(older: Clause, head: str) -> bool:
     for found in re.finditer(
         r"(?:\b(?:my|our|his|her|their|the|an?|[\w]+'s) )(?P<between>(?:[\w-]+ ){0,2}?)(?P<head>[\w-]+)", older.low
     ):
+        if found[0].startswith(("a ", "an ")) and _CALLS_SOMEBODY.search(older.low[: found.start()]):
+            continue
         if normal(found["head"].removesuffix("'s")) == head and _is_head(older.low[found.end() :], found["head"]):
             return True
     return False
