@@ -1,7 +1,8 @@
 """Whether long-term memories notice that the world has changed: pairs of statements as people say them.
 
 Each pair of `longterm_changes.jsonl` (written by hand, by topic; the topics in the order of a hash of their names
-belong to the two halves in turn, and the rules were made on the tuned half) is told to a memory of its own, a month
+belong to the two halves in turn, and the rules were made on the tuned half; those of `longterm_changes_tuned.jsonl`,
+written later, are for tuning, too) is told to a memory of its own, a month
 apart, by one person. changed: the newer statement ends the older one, half of them without a verb of change;
 compatible: both hold; again: the newer says the same. noticed: the older memory was superseded, as it should be;
 withdrawn: it was superseded or marked as contradicting although both hold; said again: it was read as the same. Shares
@@ -26,6 +27,7 @@ from ewe.longterm.records import MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 
+FURTHER = Path(__file__).parent / "longterm_changes_tuned.jsonl"
 PAIRS = Path(__file__).parent / "longterm_changes.jsonl"
 _HALVES = ("tuned", "report")
 _TURNS = 1000
@@ -43,11 +45,16 @@ class Told:
 
 
 def read(path: Path = PAIRS) -> dict[str, list[Told]]:
-    """The pairs of each half: topics in the order of their hashes, in turn."""
-    pairs = [Told(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    """The pairs of each half: topics in the order of their hashes, in turn; and those written later for tuning."""
+    pairs = _pairs(path)
     topics = sorted({pair.topic for pair in pairs}, key=lambda topic: hashlib.sha256(topic.encode()).hexdigest())
     half_of = {topic: _HALVES[place % 2] for place, topic in enumerate(topics)}
-    return {half: [pair for pair in pairs if half_of[pair.topic] == half] for half in _HALVES}
+    halves = {half: [pair for pair in pairs if half_of[pair.topic] == half] for half in _HALVES}
+    return {**halves, "tuned further": _pairs(FURTHER)}
+
+
+def _pairs(path: Path) -> list[Told]:
+    return [Told(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def measure(pairs: Sequence[Told]) -> dict[str, float]:
@@ -99,7 +106,7 @@ def main() -> None:
     arguments = parse_arguments(__doc__)
     halves = {half: pairs[:: 20 if arguments.smoke else 1] for half, pairs in read().items()}
     figures = {f"{half}: {key}": value for half, pairs in halves.items() for key, value in measure(pairs).items()}
-    told = [text for pairs in halves.values() for pair in pairs for text in (pair.older, pair.newer)]
+    told = [text for half in _HALVES for pair in halves[half] for text in (pair.older, pair.newer)]
     turns = [f"{text} That was in week {number}." for number in range(3) for text in told][:_TURNS]
     figures["adding: seconds per 1,000 turns"] = round(adding(turns) * _TURNS / len(turns), 2)
     report("longterm_changes", arguments, {half: len(pairs) for half, pairs in halves.items()}, figures)

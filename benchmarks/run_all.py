@@ -44,6 +44,7 @@ BENCHMARKS = (
     "longterm_conflicts",
     "longterm_changes",
     "longterm_extraction",
+    "longterm_turns",
     "retrieval_speed",
     "stores",
     "bit_flips",

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ewe.conversation import Conversation
+from ewe.longterm.lasting import lasts
 from ewe.longterm.records import Memory, MemorySource, Scope
+from ewe.longterm.referring import resolved
 from ewe.longterm.scoring.contradictions import LEAST_STRENGTH, is_personal
 from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR
 from ewe.longterm.service import MemoryService
+from ewe.longterm.statements import plainly_written, statements
 from ewe.longterm.third_person import in_third_person, own_words
 from ewe.sampling import SamplingParams
 from ewe.text.english import FUNCTION_WORDS, stem
@@ -58,8 +61,12 @@ _EXAMPLES: tuple[tuple[str, str, list[str]], ...] = (
 
 
 def facts_by_rules(speaker: str, text: str) -> list[str]:
-    """What somebody says of themselves in English, sentence by sentence in the third person; nothing is added."""
-    told = (in_third_person(sentence, speaker) for sentence in _sentences(own_words(text)))
+    """What somebody tells of themselves and theirs in English that is worth keeping, in the third person.
+
+    Nothing is added.
+    """
+    said = (part for sentence in _sentences(own_words(plainly_written(text))) for part in statements(sentence))
+    told = (in_third_person(statement, speaker) for statement in resolved(said) if lasts(statement))
     return [fact for fact in dict.fromkeys(told) if fact and not addresses_the_reader(fact)]
 
 

@@ -125,7 +125,7 @@ def _tells(said: list[str]) -> bool:
         return False
     if not subjects and said[0] not in DETERMINERS and not (said[0].endswith("ing") and said[1] not in _OTHER_FORMS):
         return False
-    return len(set(bare) - _SAYS_NOTHING) > (not _UNRESOLVED.isdisjoint(bare))
+    return len(set(bare) - _SAYS_NOTHING) > (not (_UNRESOLVED - {"don"}).isdisjoint(bare))
 
 
 def _rewritten(tokens: list[str], speaker: str) -> str:
@@ -161,7 +161,12 @@ def _is_adverb(word: str) -> bool:
 
 
 def _is_past(word: str) -> bool:
-    return is_irregular_past(word) or word in _SAME_FORM or (word.endswith("ed") and word not in _BASE_IN_ED)
+    return (
+        is_irregular_past(word)
+        or is_irregular_past(word.removeprefix("re"))
+        or word in _SAME_FORM
+        or (word.endswith("ed") and word not in _BASE_IN_ED)
+    )
 
 
 def _agreeing(token: str, word: str) -> str:

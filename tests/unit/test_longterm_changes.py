@@ -82,6 +82,47 @@ def test_both_can_hold(older: str, newer: str) -> None:
     assert compare(older, newer).stance is Stance.APART
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I live on the ground floor of a tower block in Ulm.", "I left Ulm last week."),
+        ("I share a flat with Noor.", "Living on my own takes some getting used to."),
+        ("I'm a barista at a café in Ulm.", "I handed in my notice last week."),
+        ("Noor is my girlfriend.", "Noor and I are planning our wedding."),
+        ("My cat sleeps on my bed.", "My cat died in the night."),
+        ("We have two budgies.", "We gave the budgies away to a neighbour."),
+        ("I suffer from back pain.", "Since the operation my back pain is gone."),
+        ("I go to the gym a lot.", "I haven't set foot in the gym for months."),
+        ("I'm the treasurer of our club.", "The new treasurer of our club is Noor."),
+        ("I study at Uppsala.", "I transferred to Lund."),
+        ("I weigh 92 kilos.", "The scales said 84 kilos this morning."),
+    ],
+)
+def test_more_ways_of_telling_a_change_are_read(older: str, newer: str) -> None:
+    assert compare(older, newer).stance is Stance.CHANGED
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I get up at six.", "On Sundays I get up at nine."),
+        ("I weigh 92 kilos.", "My suitcase weighs 23 kilos."),
+        ("We have one dog.", "Our old dog died ten years ago."),
+        ("Our dog is a beagle.", "The dog next door died."),
+        ("I'm a manager.", "The new manager of the gym is nice."),
+        # Those that were withdrawn in LoCoMo.
+        ("Tim is totally hooked.", "Tim is learning German now."),
+        ("Joanna can't have dairy.", "Joanna can't right now."),
+        ("Taking care of themselves is vital.", "Taking care of themselves is so important."),
+        ("Many things can bring you joy without pets.", "He's even keeping my other pets active."),
+        ("I'm stepping into the unknown and hoping for the best.", "I'm ready to give it my best."),
+        ("The world building always blows Nate away.", "Hiking has opened up a whole new world for Joanna."),
+    ],
+)
+def test_more_that_sounds_close_can_both_hold(older: str, newer: str) -> None:
+    assert compare(older, newer).stance is not Stance.CHANGED
+
+
 def test_few_of_the_written_pairs_that_both_hold_are_withdrawn_and_most_changes_are_noticed() -> None:
     pairs = [pair for half in read().values() for pair in half]
     stances = [(pair.kind, compare(pair.older, pair.newer).stance) for pair in pairs]

@@ -53,6 +53,7 @@ _OTHERS_BOND = re.compile(
     r"son|daughter)s?'s? (?:husband|wife|boyfriend|girlfriend|fianc))",
     re.IGNORECASE,
 )
+_OWN_BOND = re.compile(r"\b(?:is|are) (?:\w+ )?(?:my|our) (?:girlfriend|boyfriend|partner|fiance|husband|wife)\b")
 _STEPS = {"single": 0, "together": 1, "engaged": 2, "married": 3, "apart": 4}
 
 
@@ -96,8 +97,10 @@ def _by_patterns(clause: Clause) -> Iterator[Reading]:
 
 
 # Who has a boss or a flatmate is spoken of, when they are.
-_BY_ROLES = frozenset({"household", "tenure", "standing"})
-_ROLES = tuple(f"/{normal(role)}" for role in ["boss", "manager", "colleague", "colleagues", "flatmate", "landlord"])
+_BY_ROLES = frozenset({"household", "tenure", "standing", "expecting"})
+_ROLES = tuple(
+    f"/{normal(role)}" for role in ["boss", "manager", "colleague", "colleagues", "flatmate", "landlord", "baby"]
+)
 _WITH_NOT = frozenset({"alcohol", "smoking", "diet", "expecting", "standing", "licence"})
 
 
@@ -130,6 +133,8 @@ def _bonds(clause: Clause) -> Iterator[Reading]:
                 owner.partition("/")[0] if "/" in owner and owner.partition("/")[2] in _BOUND else owner
                 for owner in clause.owners
             )
+            if _OWN_BOND.search(clause.low):  # "Jonna is my girlfriend"
+                owners |= {clause.speaker}
             yield Reading(owners, "bond", frozenset({status}))
 
 
@@ -139,8 +144,9 @@ _BOUND = frozenset(map(normal, words_of("husband wife boyfriend girlfriend fianc
 _ALLOWED: dict[str, dict[str, tuple[str, ...]]] = {
     "standing": {
         "working": ("unemployed", "student", "retired", "leave"),
-        "unemployed": ("working",),
-        "retired": ("working", "unemployed"),
+        "unemployed": ("working", "employed"),
+        "retired": ("working", "unemployed", "employed"),
+        "employed": ("unemployed",),
         "student": ("working",),
     },
     "diet": {

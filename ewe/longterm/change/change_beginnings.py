@@ -18,8 +18,11 @@ _NEW = re.compile(
     r"\b(?P<the>the) )(?:brand )?new (?P<object>(?:[\w-]+ ){0,2}?)"
     r"(?P<head>[\w-]+)(?=$| (?:is|are|was|has|have|does|do|did|can|makes?|came|arrived|says?|said|sounds?|looks?|"
     r"feels?|takes?|"
-    r"fixed|started|starts|at|in|with|from|and|to|for|on|called|who|that|just|finally|already|chewed|runs|works|lets|wants|"
-    r"keeps|smells|fits|drives|costs|gets|really|teaches|knows|lives|sleeps|begins|will|of|chew\w*|\w+ed)\b)"
+    r"fixed|started|starts|at|in|with|from|and|to|for|on|called|who|that|just|finally|already|chewed|runs|works|"
+    r"lets|wants|"
+    r"brings|comes|sings|barks|shows|gives|pays|plays|rides|talks|asks|calls|hates|loves|likes|thinks|treats|"
+    r"tells|speaks|cooks|charges|saves|cleans|hums|rings|tracks|closes|leaves|ends|goes|keeps|smells|fits|drives|"
+    r"costs|gets|really|teaches|knows|lives|sleeps|begins|will|of|chew\w*|\w+ed)\b)"
 )
 _SEEKING = re.compile(
     r"\b(?:looking for|searching for|hunting for|in search of|saving (?:up )?for|waiting for|waiting on|need (?=an? |"
@@ -39,9 +42,11 @@ _FOUND = re.compile(
 )
 _BY_WORK = re.compile(r"\b(?:working on|writing|renovating|practising|studying|planning|training|learning)\b")
 _DONE = re.compile(
-    r"\b(?:finished|passed|published|completed?|handed in|done|ready|medal|diploma|licen[cs]e|ran|submitted)\b"
+    r"\b(?:finished|passed|published|completed?|handed in|done|ready|top mark|graded|accepted|printed|defended|"
+    r"medal|diploma|licen[cs]e|ran|submitted)\b"
 )
 _HAVING = re.compile(r"(?:^|\b)(?:my|our|his|her|their|\w+'s|the new) (?:\w+ )?$")
+_CALLS_SOMEBODY = re.compile(r"\b(?:am|is|are|as) $")  # "I am a manager" has none
 _HAVE = re.compile(
     r"\b(?:have|has|had|owns?|got|adopted|bought|born|passed|plays?|speaks?|started|taken up|took up|drinks?|drinking|"
     r"eats?|uses?|with|there is|there are|only have|keeps?)(?: \w+){0,3} $"
@@ -65,7 +70,7 @@ def is_open(clause: Clause) -> bool:
 
 def is_there_now(older: Clause, newer: Clause) -> bool:
     """Whether the older clause says that there is none of something, and the newer one that there is."""
-    if not older.negated or not newer.real or newer.ahead or newer.past or newer.brief:
+    if not older.negated or "you" in older.words or not newer.real or newer.ahead or newer.past or newer.brief:
         return False
     missing = denied_by(older)
     if not missing or not missing <= kinds_of(newer.content) or _NOT_OWN.search(newer.low) is not None:
@@ -117,6 +122,8 @@ def has_one(older: Clause, head: str) -> bool:
     for found in re.finditer(
         r"(?:\b(?:my|our|his|her|their|the|an?|[\w]+'s) )(?P<between>(?:[\w-]+ ){0,2}?)(?P<head>[\w-]+)", older.low
     ):
+        if found[0].startswith(("a ", "an ")) and _CALLS_SOMEBODY.search(older.low[: found.start()]):
+            continue
         if normal(found["head"].removesuffix("'s")) == head and _is_head(older.low[found.end() :], found["head"]):
             return True
     return False

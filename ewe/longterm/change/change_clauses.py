@@ -30,14 +30,18 @@ _UNREAL = re.compile(
     r"\b(?:would|could|might|should|maybe|perhaps|probably|if|unless|wish|hop(?:e|es|ing)|wants?|wanted|"
     r"thinking (?:of|about)|"
     r"consider(?:s|ed|ing)?|dream(?:s|ed|ing)?|almost|nearly|suppos(?:e|ed)|interview|appl(?:y|ied|ying)|offer(?:ed)?|"
-    r"tempted|imagine|let us|looking (?:at|into)|rumou?rs?|toying|plan(?:s|ned|ning)?|sounds? like|pretend|fantasy|"
+    r"tempted|imagine|let us|looking (?:at|into)|rumou?rs?|toying|planning(?! (?:our|my|their|his|her) wedding)|"
+    r"plans? (?:to|is to)|"
+    r"(?:i|we|they|he|she|still|also|had) plan(?:s|ned)?|sounds? like|pretend|fantasy|"
     r"someone|somebody|recommend(?:s|ed)?|ask(?:s|ed)?)\b|\?"
 )
 _AHEAD = re.compile(r"\b(?:going to|will|about to|tomorrow|next (?:year|month|summer|winter|spring|autumn))\b")
 _PAST = re.compile(
-    r"\bused to\b|\bin (?:19|20)\d\d\b|\b(?:years?|decades?|ages) ago\b|\bas (?:a|an) (?:child|kid|student|teenager|"
+    r"(?<!getting )(?<!get )(?<!got )\bused to\b|\bin (?:19|20)\d\d\b|\b(?:years?|decades?|ages) ago\b|\bas (?:a|"
+    r"an) (?:child|kid|student|teenager|"
     r"teen|boy|"
-    r"girl|young|little)\b|\bwhen (?:i|we|he|she|they) (?:was|were)\b|\bgrew up\b|\bgrowing up\b|\bback (?:then|in|"
+    r"girl|young|little)\b|\bwhen (?:i|we|he|she|they) (?:was|were)\b|"
+    r"(?<!where i )(?<!where we )(?<!where he )(?<!where she )\bgrew up\b|\bgrowing up\b|\bback (?:then|in|"
     r"when)\b|"
     r"\bformerly\b|\bin the past\b|\bmy old\b|\bmy first\b(?! (?:day|week|month|night|shift|salary|pay))|"
     r"\bonce (?:lived|worked|had|played)\b|\bborn in\b"
@@ -75,6 +79,7 @@ _MAIN_PAST = words_of(
     """went bought saw met had did made took gave got found ran flew wrote read built sold told spent caught won came
     drove rode swam sang ate drank brought taught lost left sent hit cut put said thought felt kept threw wore"""
 )
+_ARTICLES = words_of("a an the my our his her their")
 _BEFORE_VERB = words_of("i we he she they it you who that")
 _NO_NAMES = FILLERS | SINGLE | words_of("i i'm ok tv gp uk us it")
 
@@ -163,7 +168,13 @@ class Clause:
                 return False
             if word in ("was", "were") or word in _MAIN_PAST:
                 return True
-            after_subject = place > 0 and word.endswith("ed") and len(word) > 4 and word not in ("married", "retired")
+            after_subject = (
+                place > 0
+                and found[place - 1] not in _ARTICLES
+                and word.endswith("ed")
+                and len(word) > 4
+                and word not in ("married", "retired")
+            )
             if after_subject or (place > 0 and found[place - 1] in _BEFORE_VERB and is_irregular_past(word)):
                 return True
         return False

@@ -17,6 +17,7 @@ _ONE_AT_A_TIME = re.compile(
     r"earns?|pays?|"
     r"charges?|lasts?|sleeps?|takes? \d|takes? (?:one|two|three|four|five)|works? \d|runs? on)\b"
 )
+_THING = re.compile(r"(?:my|our|his|her|their|the) (?:new |old )?([\w-]+) ")
 _MANY = words_of("also another other too both")
 _ORDERED = re.compile(r"^which ")
 _EXCLUSIVE = frozenset(
@@ -53,7 +54,7 @@ _SWITCHED = re.compile(
     r"\b(?:changed?|switched|moved?|move|renamed|relocated|replaced|swapped|went over|booked|transferred|migrated|"
     r"successor)\b"
 )
-_NOW = re.compile(r"\b(?:now|these days|no longer|any ?more|instead|this term|from next|new)\b")
+_NOW = re.compile(r"\b(?:now|these days|no longer|any ?more|instead|this term|from next|the new|my new|our new)\b")
 _MOST_WORDS_NOW = 10
 _CHANGED = re.compile(
     r"\b(?:changed?|switched|moved?|move|took in|adopted|repainted|painted|dyed|ups|pushed|postponed|rescheduled|"
@@ -105,18 +106,38 @@ def _one_frame(older: Clause, newer: Clause, value: Value, old: tuple[Value, ...
     if value.kind == "place":
         return False
     loose = value.kind in ("name", "part", "weekday")
+    if value.kind == "clock" and _names_a_day(newer) and not (_names_a_day(older) or newer.changes):
+        return False  # "I get up at six" holds beside "On Sundays I get up at nine"
     marked = _is_switched(older, newer) if loose else _CHANGED.search(newer.low) is not None
     shared = about & about_new
     if marked and shared and _heads_meet(older, newer, shared):
         return value.kind != "number" or "number" in newer.words or "number" in older.words
     alike = bool(shared) and (about <= about_new or about_new <= about)
-    return alike and not newer.event and value.kind in _EXCLUSIVE and _ONE_AT_A_TIME.search(newer.low) is not None
+    return (
+        alike
+        and not _of_another_thing(older, newer)
+        and not newer.event
+        and value.kind in _EXCLUSIVE
+        and _ONE_AT_A_TIME.search(newer.low) is not None
+    )
+
+
+def _names_a_day(clause: Clause) -> bool:
+    return any(value.kind == "weekday" for value in values_of(clause)) or "weekend" in clause.low
+
+
+def _of_another_thing(older: Clause, newer: Clause) -> bool:
+    """Whether the newer one begins with a thing that the older one does not name: "I weigh", "my suitcase weighs"."""
+    thing = _THING.match(newer.low)
+    return thing is not None and thing[1] not in PEOPLE and normal(thing[1]) not in older.content
 
 
 def _is_switched(older: Clause, newer: Clause) -> bool:
     """Whether a verb of change, or in short statements a word like "now", says that one name gave way to another."""
     if _SWITCHED.search(newer.low) is not None:
         return True
+    if older.owners.isdisjoint(newer.owners):
+        return False
     short = max(len(older.low.split()), len(newer.low.split())) <= _MOST_WORDS_NOW
     return short and _NOW.search(newer.low) is not None
 

@@ -1,5 +1,6 @@
 """What a newer statement says of an older one: that the world has changed, the same again, or neither."""
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -10,9 +11,10 @@ from ewe.longterm.change.change_clauses import Clause, clauses, whole
 from ewe.longterm.change.change_endings import ended_by, has_left, is_gone, is_over, tells_end
 from ewe.longterm.change.change_frames import gives_another
 from ewe.longterm.change.change_values import Value, values_of
-from ewe.longterm.change.change_words import differ
+from ewe.longterm.change.change_words import differ, normal
 from ewe.longterm.scoring.contradictions import same_attribute
 
+_GERUND = re.compile(r"[a-z]+ing\b")  # "Taking care of oneself is vital": a remark, of which there are many
 _MOST_WORDS = 30
 _MOST_CLAUSES = 4
 _MOST_CLAUSE_WORDS = 20
@@ -76,7 +78,13 @@ def _changed_thing(older: str, newer: str) -> str:
 def _changed_value(older: str, newer: str) -> str:
     """Whether both are alike but for one value, behind a word that takes one at a time."""
     old, new = whole(older), whole(newer)
-    may = bool(old.content & new.content) and _of_one(old, new) and not differ(old.sides, new.sides)
+    named = {word.rpartition("/")[2] for word in old.owners | new.owners} | {normal(word) for word in old.names}
+    may = (
+        bool((old.content & new.content) - named)
+        and not _GERUND.match(new.low)
+        and _of_one(old, new)
+        and not differ(old.sides, new.sides)
+    )
     return "value" if may and same_attribute(older, newer) else ""
 
 

@@ -21,6 +21,7 @@ _SPOKEN = {
     "occupation": "work working job as am is",
     "study": "study student studying degree university",
     "university": "study student studying degree",
+    "enrolled": "study student year semester university",
     "bond": "single girlfriend boyfriend partner husband wife fiance fiancee engaged married together",
     "drives": "car drive drives",
     "commute": "work office bus train tram bike car walk cycle",

@@ -1,0 +1,79 @@
+"""Whom "he", "she" and "they" mean at the beginning of a statement: somebody of the speaker's who was just named."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ewe.text.english import words_of
+
+_HE = words_of(
+    """son dad father daddy brother husband boyfriend uncle grandpa grandfather grandad granddad nephew stepson stepdad
+    grandson fiance"""
+)
+_SHE = words_of(
+    """daughter mum mom mother mummy sister wife girlfriend aunt auntie grandma grandmother gran nan niece landlady
+    stepdaughter stepmum granddaughter fiancee"""
+)
+_THEY = words_of("parents kids children twins sons daughters grandparents brothers sisters girls boys dogs cats")
+_EITHER = words_of(
+    """partner cousin friend boss manager colleague neighbour neighbor roommate flatmate housemate landlord doctor
+    therapist teacher coach child kid baby dog cat puppy kitten horse rabbit ex"""
+)
+_KNOWN = "|".join(sorted(_HE | _SHE | _THEY | _EITHER, key=len, reverse=True))
+_NAMED = re.compile(
+    rf"\b(?:my|our) (?:[a-z-]+ ){{0,2}}?(?P<who>{_KNOWN}|(?:mother|father|sister|brother|son|daughter)[- ]in[- ]law)\b"
+    r"(?!-)(?P<name> (?-i:[A-Z])[a-z]+)?",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(r"^(?P<word>he|she|they|his|her|their)(?P<short>['’](?:s|ll|re|ve|d))?\b", re.IGNORECASE)
+_OBJECT = re.compile(
+    r"\b(?:him|them|her(?=[\s.!…]*$| (?:every|on|in|at|to|for|with|when|twice|once|a lot|because|and|but|again|back|"
+    r"daily|each|very|\w+ly)\b))",
+    re.IGNORECASE,
+)
+_LONG = {"s": " is", "ll": " will", "re": " are", "ve": " have", "d": " would"}
+
+
+def resolved(parts: Iterable[str]) -> Iterator[str]:
+    """Statements of one turn with a beginning "he", "she" or "they" replaced where one person named before fits it.
+
+    So are "him", "her" and "them" behind "I" and "we".
+    """
+    named: dict[str, str] = {}
+    for part in parts:
+        if (pronoun := _PRONOUN.match(part)) is not None:
+            yield _replaced(part, pronoun, _meant(pronoun["word"], named))
+        elif re.match(r"(?:I|we)\b", part, re.IGNORECASE):
+            yield _OBJECT.sub(lambda found: _small(_meant(found[0], named)) or found[0], part)  # noqa: B023
+        else:
+            yield part
+        named |= {found["who"].lower(): found[0] for found in _NAMED.finditer(part)}
+
+
+def _small(phrase: str) -> str:
+    return phrase[:1].lower() + phrase[1:]
+
+
+def _meant(pronoun: str, named: dict[str, str]) -> str:
+    """The phrase for the only one named that fits, or nothing."""
+    fitting = {phrase for who, phrase in named.items() if _fits(pronoun.lower(), who)}
+    return next(iter(fitting)) if len(fitting) == 1 else ""
+
+
+def _replaced(part: str, pronoun: re.Match[str], phrase: str) -> str:
+    word = pronoun["word"].lower()
+    if not phrase:
+        return part
+    if word in ("his", "her", "their"):
+        return f"{phrase}'{'' if phrase.endswith('s') else 's'}{part[pronoun.end() :]}"
+    short = (pronoun["short"] or "").strip("'’").lower()
+    rest = part[pronoun.end() :]
+    is_perfect = short == "s" and re.match(r" (?:been|had|got)\b", rest) is not None
+    return f"{phrase}{' has' if is_perfect else _LONG.get(short, '')}{rest}"
+
+
+def _fits(pronoun: str, who: str) -> bool:
+    if pronoun in ("they", "their", "them"):
+        return who in _THEY
+    gendered = _HE if pronoun in ("he", "his", "him") else _SHE
+    head = re.split(r"[- ]", who)[0] if "law" in who else who
+    return head in gendered or head in _EITHER

@@ -1,0 +1,221 @@
+"""What somebody writes in a chat, cut into statements that can be read one by one, each with its subject."""
+
+import re
+from collections.abc import Iterator
+
+from ewe.text.english import is_irregular_past, words_of
+
+_APOSTROPHES = re.compile(
+    r"\b(?:(?P<not>do|does|did|ca|wo|is|are|was|were|have|has|had|could|would|should)nt|(?P<be>i)m|(?P<have>i|we|"
+    r"they)ve|"
+    r"(?P<is>he|she|that|there|what)s)\b",
+    re.IGNORECASE,
+)
+_SMALL_I = re.compile(r"(?<![\w.'’])i(?=[ '’])")
+_INCHES = re.compile(r"(?<=\d)[\"”]")
+_SUBJECT = r"(?:I|we|my|our|he|she|they|it|there|his|her|their|this|that|the)\b"
+_FIRST = r"(?:I|we|my|our|he|she)\b"
+_INVERTED = r"(?:am|is|are|was|do|does|did|have|has|can|could|will|would|should|what|how|why|any|got any)\b"
+_REQUEST = r"(?:please|pls|plz|can you|could you|can u|tell me|remind me|help|stop|suggest)\b"
+_JOINT = (
+    r"(?:(?:and|but|so|yet|though|plus|also|now|then|since then|these days|nowadays|currently|at the moment|today|"
+    r"yesterday|tomorrow|in (?:19|20)\d\d|(?:last|next|this) \w+|on \w+days?),? )*"
+)
+_PURPOSE = r"so (?:I|we|he|she|they) (?:can|could|don['’]t|won['’]t|would)\b"
+_CUTS = re.compile(
+    # A new sentence that begins small, a dash, a semicolon; a comma or a conjunction before a subject of its own.
+    rf"(?P<full>(?<=[.!])\s+(?={_JOINT}{_SUBJECT})|\s+[-–—]+\s+|;\s+|\s*\n\s*)|"
+    rf"(?P<comma>,\s+(?!{_PURPOSE})(?={_JOINT}{_SUBJECT}))|"
+    rf"(?P<and>\s+(?!{_PURPOSE})(?=(?:and|but|so) {_JOINT}{_FIRST}))|"
+    # A question or a request behind a statement, and a second verb of the same subject.
+    rf"(?P<asked>,\s+(?={_JOINT}(?:{_INVERTED}|{_REQUEST}))|\s+(?={_JOINT}(?:please|pls|plz)\b))|"
+    r"(?P<verb>,?\s+(?=(?:and|but) (?:(?:then|now|also|still|never|just) )?[a-z'’]+\b))",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(rf"^{_JOINT}{_INVERTED}", re.IGNORECASE)
+_LEADING = re.compile(
+    r"^(?:-\s|(?:and|but|so|plus|also|well|oh|ah|ok|okay|hi|hey|hello|ugh|hmm|lol|haha|yes|yeah|yep|no|nope|wait|sorry|"
+    r"sadly|btw|by the way|tbh|to be honest|honestly|actually|basically|fyi|anyway|in fact|thanks|thx|unfortunately|"
+    r"luckily|because|cause|bc|since you ask|not sure if I ever told you)\b[\s,:!.…]*)+",
+    re.IGNORECASE,
+)
+# Somebody who is spoken to, or a remark on the talk itself, in front of what is told.
+_ADDRESS = re.compile(
+    r"^(?:(?!\w+ly\b|\w+day\b|to\w+\b|maybe|perhaps|once|then|sometimes)(?-i:[A-Z])[a-z]+, "
+    r"(?=(?:I|we|my|our|glad|sorry|since|when)\b)|since (?:we|I) (?:last )?(?:spoke|talked|chatted|met|wrote|saw)"
+    r"(?: \w+)?, |in the meantime, )+",
+    re.IGNORECASE,
+)
+_CONCLUDES = re.compile(
+    r"^(?:(?:ah|oh|ok|okay|right|and|hmm|got it)[,.!]* )*so (?:(?:I|we) (?:need|have to|should|must|can|just)|"
+    r"you(?:['’]re| are| mean| think| say))\b",
+    re.IGNORECASE,
+)
+_TRAILING = re.compile(
+    # What follows for the task at hand: "I can't eat gluten, so no flour".
+    r",? so (?:no|the|nothing|everything|it|they|there|please|only|don['’]t|any|not)\b.*$|"
+    r"(?:[\s,]+(?:lol|haha+|tbh|though|atm|btw|I know|I guess|but overall|brb|thank god|help|hopefully|"
+    r"if that helps|ok|right|sadly|"
+    r"[:;]-?[()DP/]+))+(?=[\s.!…]*$)|[\s:;,]+(?=[.!…]*$)",
+    re.IGNORECASE,
+)
+_DEPENDS = re.compile(
+    r"^(?:if|unless|when|whenever|while|before|after|since|because|as|although|even|once|until|whether|in case)\b",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(r"\b(?:that|because|when|if|while|says?|said|thinks?|told me)$", re.IGNORECASE)
+_CLOSE = re.compile(r"[.!?;,:]\s")
+_HAS_SUBJECT = re.compile(r"\b(?:I|we|he|she|they|it|there)\b", re.IGNORECASE)
+_FIRST_SUBJECT = re.compile(r"^(?:[\w ]{0,24}? )?(?P<who>I|we)\b", re.IGNORECASE)
+_HAS_AUXILIARY = re.compile(
+    r"\b(?:am|is|are|was|were|do|does|did|have|has|had|can|could|will|would|should|must|might)\b|n['’]t\b|"
+    r"['’](?:s|re|ve|m|ll|d)\b(?! [\w-]+$)",
+    re.IGNORECASE,
+)
+# "I want to quit and move", "I was born and raised": the second verb is not said of the subject alone.
+_REACHES_ON = re.compile(
+    r"\bto (?!(?:the|an?|my|our|this|work|school|bed|town|church|university|uni)\b|(?-i:[A-Z]))|\b(?:gonna|wanna|gotta|"
+    r"will|would|can|could|should|might|must|let|not|never|helps?|if|was|were|been)\b|n['’]t\b|['’](?:ll|d)\b",
+    re.IGNORECASE,
+)
+_VERBS = words_of(
+    """am have take live work go eat drink play study run drive own teach need want like love hate prefer speak read
+    write use sleep get grow help collect cook bake make see visit climb swim cycle walk travel volunteer rent share
+    weigh earn pay belong quit put cut hit let
+    don't didn't haven't can't won't wasn't weren't couldn't never was were"""
+)
+_OWN_VERB = words_of("am was were never")
+_AFTER_PAST = words_of(
+    """to from in on at for with a an the my our his her their it back up out off down into as by when after two three
+    all some me him them there here that about this last yesterday until over"""
+)
+_NO_ROLES = (
+    r"(?:child|kid|teen\w*|boy|girl|result|rule|matter|last|test|joke|reward|treat|gift|hobby|side|young|little|bonus|"
+    r"consequence|starter|start|thank|backup|whole|couple|family|group|team)\b"
+)
+_ROLE = re.compile(rf"^as (?P<role>an? (?!{_NO_ROLES})[^,.]{{2,40}}?),? (?P<rest>(?:I|my)\b.*)$", re.IGNORECASE)
+_NO_SUBJECT = re.compile(
+    r"^(?:(?:just|finally|recently|already) )?(?:got|went|moved|bought|sold|ended|quit|had|passed|joined|adopted|met|"
+    r"started|finished) (?:back|to|from|my|our|an?|the|up|out|in|engaged|married|two|three)\b",
+    re.IGNORECASE,
+)
+_ONGOING = re.compile(
+    r"^(?:still |currently )?(?:thinking (?:of|about)|planning (?:to|a)|looking for an?|working (?:as|at|for)|"
+    r"living in|learning|studying|training for|saving (?:up )?for|expecting) ",
+    re.IGNORECASE,
+)
+_IS = re.compile(
+    r"\b(?P<who>(?:my|our) (?:[\w-]+ ){0,2}?[\w-]+)['’]s (?=(?:an?|the|not|very|really|from|in|at|also|only|still|now|"
+    r"getting|moving|coming|going|having|living|working|expecting|studying|turning|starting|leaving|planning|trying|"
+    r"allergic|vegan|vegetarian|pregnant|married|divorced|retired|called|\d+|been)\b)",
+    re.IGNORECASE,
+)
+_INSERTED = re.compile(
+    r"\b(?:honestly|obviously|of course|you know|I think|I mean|tbh),? (?=(?:I|my|we)\b)", re.IGNORECASE
+)
+
+
+def plainly_written(text: str) -> str:
+    """A turn with the apostrophes and the capital I that people leave out when they type."""
+    return _SMALL_I.sub("I", _APOSTROPHES.sub(_with_apostrophe, _INCHES.sub("", text)))
+
+
+def statements(sentence: str) -> list[str]:
+    """The clauses of a sentence that can stand alone, each with its subject; of a question what is told beside it.
+
+    Conditions stay whole; what only follows from another's answer ("So I should ...") tells nothing.
+    """
+    if _CONCLUDES.match(sentence):
+        return []
+    sentence = _IS.sub(_is, _INSERTED.sub("", _ADDRESS.sub("", _LEADING.sub("", sentence.strip()))))
+    found = [_with_subject(_LEADING.sub("", part)) for part in _told(_cut(sentence))]
+    found = [statement for part in found for statement in _roles(part)]
+    return [part for part in (_TRAILING.sub("", part).strip() for part in found) if part]
+
+
+def _with_apostrophe(found: re.Match[str]) -> str:
+    if found["not"]:
+        return f"{found['not']}n't"
+    [(kind, word)] = ((kind, word) for kind, word in found.groupdict().items() if word)
+    return f"{word}'{ {'be': 'm', 'have': 've', 'is': 's'}[kind] }"
+
+
+def _is(found: re.Match[str]) -> str:
+    return f"{found['who']} {'has' if found.string[found.end() :].lower().startswith('been') else 'is'} "
+
+
+def _cut(sentence: str) -> list[str]:
+    """The sentence cut wherever both sides can stand alone."""
+    if _DEPENDS.match(sentence) and _ROLE.match(sentence) is None:
+        return [sentence]
+    parts, begin = list[str](), 0
+    for cut in _CUTS.finditer(sentence):
+        left, right = sentence[begin : cut.start()], sentence[cut.end() :]
+        if (second := _second(left, right, cut.lastgroup or "")) is None:
+            continue
+        parts.append(left)
+        begin = cut.end()
+        if second:
+            return [*parts, *_cut(second)]
+    return [*parts, sentence[begin:]]
+
+
+def _second(left: str, right: str, kind: str) -> str | None:
+    """None where there is no cut; the right side with the subject of the left one where it has none of its own."""
+    if kind in ("full", "asked"):
+        return "" if len(left.split()) > 1 else None
+    if kind in ("comma", "and"):
+        return "" if _is_clause(left) and _is_clause(_CLOSE.split(_LEADING.sub("", right))[0]) else None
+    subject = _FIRST_SUBJECT.search(left)
+    if subject is None:
+        return None
+    _, _, rest = right.partition(" ")
+    return f"{subject['who']} {rest}" if _goes_on(left, rest) else None
+
+
+def _goes_on(left: str, right: str) -> bool:
+    """Whether a second verb of the subject follows: "and take metformin", "and moved to Boston"."""
+    said = [
+        word for word in right.replace("’", "'").lower().split()[:4] if word not in ("then", "now", "also", "still")
+    ]
+    if len(said) < 2 or (_REACHES_ON.search(left) and not (said[0] in _OWN_VERB or said[0].endswith("n't"))):
+        return False
+    return said[0] in _VERBS or (_is_past(said[0]) and said[1].rstrip(",.") in _AFTER_PAST)
+
+
+def _is_past(word: str) -> bool:
+    return (word.endswith("ed") and len(word) > 4) or is_irregular_past(word.lower())
+
+
+def _is_clause(text: str) -> bool:
+    """Whether there is a subject with a verb, as far as that shows without a grammar."""
+    said = text.split()
+    if len(said) < 2 or _OPEN.search(text):
+        return False
+    if _HAS_SUBJECT.search(text) or _HAS_AUXILIARY.search(text):
+        return True
+    of_others = any(word.endswith("s") and not word.endswith(("'s", "ss", "s'")) for word in said[2:-1])
+    return of_others or any(_is_past(word) or word.lower() in _VERBS for word in said[2:])
+
+
+def _told(parts: list[str]) -> Iterator[str]:
+    """The parts that are told, not asked: those before a part in the form of a question, where there is a "?"."""
+    asks = [place for place, part in enumerate(parts) if part.rstrip().endswith("?")]
+    for place, part in enumerate(parts):
+        later = [ask for ask in asks if ask >= place]
+        if _QUESTION.match(part) is None and not (later and _QUESTION.match(parts[later[0]]) is None):
+            yield part
+
+
+def _with_subject(part: str) -> str:
+    """ "Just got back from Rome" as "I just got back from Rome"."""
+    if _NO_SUBJECT.match(part):
+        return f"I {part[0].lower()}{part[1:]}"
+    goes_on = _ONGOING.match(part) and not _HAS_AUXILIARY.search(part)  # "Learning German is hard" is a remark
+    return f"I'm {part[0].lower()}{part[1:]}" if goes_on else part
+
+
+def _roles(part: str) -> list[str]:
+    """ "As a nurse I work nights" as "I am a nurse" and "I work nights"."""
+    role = _ROLE.match(part)
+    return [part] if role is None else [f"I am {role['role']}", role["rest"]]
