@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,7 +15,6 @@ from ewe.cli.findings_file import FigureOptions, FindingsFile, content_digest, r
 from ewe.cli.terminal import output_console, say
 from ewe.components import preflight
 from ewe.config import Config
-from ewe.eval.memory.locomo_questions import Part
 from ewe.sampling import SamplingParams
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
 _SYSTEMS = "no memory,last turns,none,default,mma,verimem,mark,none units,mma units,verimem units,mark units"
 _BASELINE = "last turns"
+_Part = Literal["tuning", "held-out", "all"]
 
 
 def locomo(
@@ -38,7 +38,7 @@ def locomo(
     systems: Annotated[
         str, typer.Option(help="no memory, last turns, or scorers, whose memories stand in the prompt or as units.")
     ] = _SYSTEMS,
-    part: Annotated[Part, typer.Option(help="The search was tuned on the first three conversations.")] = "held-out",
+    part: Annotated[_Part, typer.Option(help="The search was tuned on the first three conversations.")] = "held-out",
     questions: Annotated[
         int | None, typer.Option(min=1, help="So many, drawn among all of the part.", show_default="all")
     ] = None,

@@ -101,7 +101,7 @@ def test_a_plain_engine_loads_nothing_of_what_it_has_not(model: Path) -> None:
     packages = {name.split(".")[1] for name in ours if "." in name}
     others = {"agent", "batch", "cli", "eval", "longterm", "report", "retrieval", "server", "verification", "world"}
     assert not packages & {"distributed", *others}
-    assert len(ours) <= 110, ours
+    assert len(ours) <= 116, ours
     assert steps == ["importing torch and transformers", "making random weights", "allocating the KV pool"]
 
 

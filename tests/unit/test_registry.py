@@ -32,7 +32,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The guide's package, installed: its name in the settings."""
     import tomllib
 
-    [code], [project] = blocks("python"), blocks("toml")
+    (code, *_), [project] = blocks("python"), blocks("toml")
     (tmp_path / "strict_verifier.py").write_text(code)
     info = tmp_path / "ewe_strict-1.0.dist-info"
     info.mkdir()

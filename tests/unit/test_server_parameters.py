@@ -111,6 +111,8 @@ BODIES = {
     "/v1/memories/x/restore": {},
     "/v1/embeddings": {"input": "A text."},
     **{f"{version}/rerank": {"query": "Which?", "documents": ["A text."]} for version in ("", "/v1", "/v2")},
+    "/v1/messages": {"messages": [{"role": "user", "content": "Who?"}], "max_tokens": 9},
+    "/v2/chat": {"messages": [{"role": "user", "content": "Who?"}]},
     "/tokenize": {"prompt": "A text."},
     "/detokenize": {"tokens": [1]},
 }
