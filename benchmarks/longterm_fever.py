@@ -61,7 +61,7 @@ def read(path: Path, smoke: bool) -> list[dict[str, Any]]:
 
 def claims_of(rows: Sequence[Mapping[str, Any]], count: int) -> list[Claim]:
     """So many claims, drawn, each with at most eight sentences: what settles it first, then shuffled."""
-    claims = []
+    claims: list[Claim] = []
     for row in Random(0).sample(list(rows), min(count, len(rows))):
         pieces = list(dict.fromkeys([row["evidence"], *row["retrieved"]]))[:_PIECES]
         claims.append((row["claim"], row["label"] == "supported", Random(row["claim"]).sample(pieces, len(pieces))))
