@@ -38,7 +38,7 @@ class Outcome:
 def main() -> None:
     """Runs the benchmark."""
     arguments = parse_arguments(__doc__)
-    load = Load(2000, 0.4, 1, places=8, waiting=16)
+    load = Load(2000, 1.0, 1, places=8, waiting=16)
     if arguments.smoke:
         load = replace(load, requests=40, answer_s=0.1, places=2, waiting=2)
     capacity = REPLICAS * load.places / load.answer_s
