@@ -20,7 +20,7 @@ from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.protocols import Retriever, Verifier
 from ewe.registry import VERIFIERS, verifies
 from ewe.summary import DatastoreSummary, EngineSummary, public_name
-from ewe.vocabulary import AUTO, DATASTORES, NONE
+from ewe.vocabulary import AUTO, DATASTORES, NONE, WRITER
 
 if TYPE_CHECKING:
     from ewe.longterm.request_memories import RequestMemories
@@ -130,10 +130,10 @@ def make_components(
         )
     retriever, found = open_datastore(source, config.retrieval, on_load)
     judge = None
-    if chosen == _UNASKED and not has_model:
+    if chosen == _UNASKED:
         from ewe.shared_judge import shared_judge
 
-        judge = shared_judge(config)
+        judge = shared_judge(config, has_model)
     checker = None if chosen == NONE else _open_verifier(chosen, config, retriever, judge=judge)
     live = None
     if memories is not None or config.longterm.path is not None:
@@ -227,6 +227,10 @@ def _refuse_unusable(verifier: Any, has_datastore: bool, config: Config) -> None
         from ewe.verification.open_verifier import check_verifier
 
         check_verifier(verifier, has_datastore, config.verification, config.model.device)
+        if verifier == _UNASKED and config.verification.judge == WRITER:
+            from ewe.shared_judge import shared_judge
+
+            shared_judge(config)
     elif not isinstance(verifier, Verifier):
         known = ", ".join(VERIFIERS.names)
         raise ConfigError(
@@ -248,7 +252,7 @@ def _open_verifier(
     return open_verifier(
         chosen,
         retriever,
-        config.verification,
+        config.judging,
         device=config.model.device,
         veracity_weighting=config.memory.veracity_weighting != "off",
         assume_complete=config.feedback.closed_world if is_complete is None else is_complete,

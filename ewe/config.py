@@ -22,7 +22,7 @@ from ewe.config_evidence import FilterConfig, LongTermConfig, RetrievalConfig, V
 from ewe.config_files import Name, Settings, apply_assignments, explain, load_engine_yaml, load_yaml
 from ewe.errors import ConfigError
 from ewe.registry import POLICIES, VERIFIERS
-from ewe.vocabulary import AUTO, NONE
+from ewe.vocabulary import AUTO, NONE, WRITER
 
 __all__ = [
     "CacheConfig",
@@ -102,6 +102,14 @@ class Config(Settings):
         if "veracity_weighting" not in self.memory.model_fields_set:
             object.__setattr__(self, "memory", self.memory.model_copy(update={"veracity_weighting": "linear"}))
         return self
+
+    @property
+    def judging(self) -> VerificationConfig:
+        """`verification`, in which the judge "writer" names the model that writes if it names none."""
+        settings = self.verification
+        if settings.judge != WRITER or settings.judge_model is not None:
+            return settings
+        return settings.model_copy(update={"judge_model": self.model.name})
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:

@@ -139,6 +139,7 @@ JUDGES = Registry(
     {
         "builtin": "ewe.verification.judges.builtin_judge:load_builtin",
         "base": "ewe.verification.judges.base:load_base",
+        "writer": "ewe.verification.judges.writer:load_writer",
     },
     ("a model's folder or hub id", "openai:MODEL@URL"),
     {"values": "builtin"},

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 AUTO, NONE = "auto", "none"
 """Leaves the choice of a verifier to the engine; switches off a datastore or a verifier."""
 
+WRITER = "writer"
+"""The judge that is the model that writes."""
+
 WIKIPEDIA_SAMPLE = "wikipedia-sample"
 """The datastore of real text that is part of the package."""
 DATASTORES = (

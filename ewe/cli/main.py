@@ -19,6 +19,7 @@ from ewe.cli.eval_qa import qa
 from ewe.cli.eval_run import report
 from ewe.cli.generate import chat, generate
 from ewe.cli.index import index_app
+from ewe.cli.judge import judge_app
 from ewe.cli.memory import memory_app
 from ewe.cli.model import doctor, model_app
 from ewe.cli.options import expand_groups
@@ -81,7 +82,8 @@ for evaluation in (factuality, world, report, qa, memory, locomo):
     eval_app.command()(expand_groups(evaluation))
 for command in (demo, generate, chat, agent, serve, route, batch, verify, doctor, validate, collect_env):
     app.command(command.__name__.replace("_", "-"))(expand_groups(command))
-for name, group in {"index": index_app, "memory": memory_app, "model": model_app, "eval": eval_app}.items():
+groups = {"index": index_app, "memory": memory_app, "model": model_app, "judge": judge_app, "eval": eval_app}
+for name, group in groups.items():
     app.add_typer(group, name=name)
 
 

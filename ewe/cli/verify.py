@@ -36,7 +36,9 @@ def verify(
     ] = None,
     closed_world: options.ClosedWorld = None,
     prompt: Annotated[str, typer.Option(help="What the texts answer; pronouns may stand for names in it.")] = "",
-    judge: Annotated[str | None, typer.Option(help="builtin, base, a folder or hub id, or openai:MODEL@URL.")] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="builtin, base, writer, a folder or hub id, or openai:MODEL@URL.")
+    ] = None,
     k: Annotated[
         float | None,
         typer.Option("--k", help="K of VeriScore: supported claims of a full answer.", show_default="the median"),

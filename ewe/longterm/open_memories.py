@@ -9,7 +9,7 @@ from ewe.longterm.service import MemoryService
 from ewe.protocols import Retriever, Verifier
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.judges.cached import CachedJudge
-from ewe.verification.judges.load import load_judge
+from ewe.verification.judges.load import load_configured_judge
 from ewe.verification.judges.protocol import Judge
 
 
@@ -46,7 +46,4 @@ def _judge(config: Config, verifier: Verifier | None) -> Judge:
     """What finds contradictions between memories: the judge of claims, also where nobody checks sentences by it."""
     if isinstance(verifier, ClaimVerifier):
         return verifier.judge
-    settings = config.verification
-    return CachedJudge(
-        load_judge(settings.judge, device=config.model.device, labels=settings.judge_labels, model=settings.judge_model)
-    )
+    return CachedJudge(load_configured_judge(config.judging, config.model.device))

@@ -140,6 +140,12 @@ def rule_of(judge: str) -> DecisionRule:
     return read_rule(table.get(judge, table[_DEFAULT]))
 
 
+def rule_for(judge: object, name: str) -> DecisionRule:
+    """The rule for a judge: its own `thresholds`, if it has been measured by itself, else what goes with its name."""
+    own = getattr(judge, "thresholds", None)
+    return DecisionRule(own) if isinstance(own, Thresholds) else rule_of(name)
+
+
 def read_rule(entry: Mapping[str, object]) -> DecisionRule:
     """A rule from its entry in the file; a feature that the entry does not name has the weight 0."""
     thresholds = Thresholds(*(float(str(entry[name])) for name in ("supported", "refuted", "floor")))

@@ -5,9 +5,9 @@ from ewe.errors import ConfigError
 from ewe.protocols import ClaimExtractor, Retriever, Verifier
 from ewe.registry import EXTRACTORS, VERIFIERS
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
-from ewe.verification.decision import rule_of
+from ewe.verification.decision import rule_for
 from ewe.verification.endpoint import is_endpoint, open_endpoint
-from ewe.verification.judges.load import check_judge, load_judge
+from ewe.verification.judges.load import check_judge, load_configured_judge
 from ewe.verification.judges.protocol import Judge
 
 
@@ -49,11 +49,12 @@ def make_claim_verifier(
     judge: Judge | None,
 ) -> ClaimVerifier:
     """The verifier "claims": finds claims and asks a judge, as the settings say."""
+    judge = judge or load_configured_judge(settings, device)
     return ClaimVerifier(
         retriever,
         open_extractor(settings.extractor),
-        judge or load_judge(settings.judge, device=device, labels=settings.judge_labels, model=settings.judge_model),
-        rule_of(settings.judge),
+        judge,
+        rule_for(judge, settings.judge),
         evidence_top_k=settings.evidence_top_k or EVIDENCE_TOP_K,
         veracity_weighting=veracity_weighting,
         assume_complete=assume_complete,

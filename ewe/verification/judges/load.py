@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ewe.config import VerificationConfig
 from ewe.errors import JudgeError
 from ewe.lazy import Lazy
 from ewe.registry import JUDGES
@@ -26,21 +27,31 @@ from ewe.verification.judges.checkpoints import (
     is_folder,
     read_settings,
 )
+from ewe.verification.judges.writer_calibration import WINDOW, calibration_for, fingerprint_of
+from ewe.vocabulary import WRITER
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ewe.verification.combination import Thresholds
     from ewe.verification.judges.protocol import Judge, Pair, ReadingWindow
 
 
 class LazyJudge:
     """A judge that is loaded when it is first asked, from whatever thread; `judge` raises what loading raises, too."""
 
-    def __init__(self, load: Callable[[], Judge], name: str, window: ReadingWindow | None = None) -> None:
+    def __init__(
+        self,
+        load: Callable[[], Judge],
+        name: str,
+        window: ReadingWindow | None = None,
+        thresholds: Thresholds | None = None,
+    ) -> None:
         self._judge = Lazy(load)
         self.name = name
         self.window = window
+        self.thresholds = thresholds
 
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive."""
@@ -57,24 +68,29 @@ def load_judge(
     device: str = "auto",
     labels: Mapping[str, str] | None = None,
     model: str | None = None,
+    calibration: str | None = None,
 ) -> Judge:
     """The judge with this name.
 
-    "builtin": the cross-encoder that comes with the package. "base": a chat model of `ewe model get` with the package's
-    adapter, larger and slower. Or the name of a plugin's judge. "openai:MODEL@URL": a language model behind an
-    OpenAI-compatible endpoint (the key, if it needs one, is read from EWE_API_KEY). Anything else: a folder or hub id
-    of a sequence-classification model (NLI, fact checking); labels maps its label names to supported, refuted or
-    inconclusive where they do not say so themselves. A folder may also hold an adapter for a chat model
-    (`judges.base`); model: the folder or hub id of that model, in place of the one that the adapter names. device:
-    "auto", "cpu" or "cuda", for judges that are models. These are loaded when they are first asked, their folders
-    checked at once; a hub id is loaded at once, for nothing else tells whether it is there. Raises JudgeError saying
-    what is missing or cannot be used.
+    "builtin": the cross-encoder that comes with the package. "base": a chat model of `ewe model get` with the
+    package's adapter, larger and slower. "writer": the chat model in `model` itself, as far as `ewe judge calibrate`
+    measured that it can judge (calibration: the file; None: the one in the cache folder). Or the name of a plugin's
+    judge. "openai:MODEL@URL": a language model behind an OpenAI-compatible endpoint (the key, if it needs one, is read
+    from EWE_API_KEY). Anything else: a folder or hub id of a sequence-classification model (NLI, fact checking);
+    labels maps its label names to supported, refuted or inconclusive where they do not say so themselves. A folder may
+    also hold an adapter for a chat model (`judges.base`); model: the folder or hub id of that model, in place of the
+    one that the adapter names. device: "auto", "cpu" or "cuda", for judges that are models. These are loaded when they
+    are first asked, their folders checked at once; a hub id is loaded at once, for nothing else tells whether it is
+    there. Raises JudgeError saying what is missing or cannot be used, and ConfigError for a writer that was not
+    measured, or cannot judge.
     """
     check_judge(name, device=device, labels=labels)
     if is_endpoint(name):
         from ewe.verification.judges.llm_judge import open_llm_judge
 
         return open_llm_judge(name)
+    if name == WRITER:
+        return _writer(model, calibration, device)
     if name in JUDGES:
         return LazyJudge(partial(JUDGES.make, name, device=device), name)
     if not is_folder(name):
@@ -102,6 +118,25 @@ def check_judge(name: str, *, device: str = "auto", labels: Mapping[str, str] | 
         from ewe.verification.judges.cross_encoder import choose_device
 
         choose_device(device)
+
+
+def load_configured_judge(settings: VerificationConfig, device: str = "auto") -> Judge:
+    """The judge that the settings name; raises as `load_judge`."""
+    return load_judge(
+        settings.judge,
+        device=device,
+        labels=settings.judge_labels,
+        model=settings.judge_model,
+        calibration=settings.judge_calibration,
+    )
+
+
+def _writer(model: str | None, calibration: str | None, device: str) -> Judge:
+    if model is None:
+        raise JudgeError(f"the judge {WRITER} is the chat model that writes: name it with verification.judge_model")
+    found = calibration_for(model, fingerprint_of(model), calibration)
+    load = partial(JUDGES.make, WRITER, model=model, calibration=found, device=device)
+    return LazyJudge(load, WRITER, WINDOW, found.thresholds)
 
 
 def _adapter(folder: Path, model: str | None, device: str) -> Judge:

@@ -1,0 +1,112 @@
+"""`ewe judge`: whether a chat model can judge its own claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ewe.cli import options
+from ewe.cli.engine import open_llm, settings_of
+from ewe.cli.progress_lines import counted_progress
+from ewe.cli.terminal import output_console
+from ewe.components import preflight
+from ewe.config import Config
+from ewe.verification.judges.protocol import COLUMNS
+from ewe.verification.judges.writer_calibration import calibration_path
+
+if TYPE_CHECKING:
+    from ewe.eval.judge_calibration import Measured
+    from ewe.eval.judge_claims import LabelledClaim
+    from ewe.eval.tables import FittingTable
+
+judge_app = typer.Typer(no_args_is_help=True, help="Measure whether a chat model can judge its own claims.")
+
+_ALONE = ("policy=plain", "datastore=none", "verifier=none", "longterm.path=null")
+_NAMES = ("true", "false", "left open")
+
+
+@judge_app.callback()
+def root() -> None:
+    """So that `calibrate` stays a subcommand."""
+
+
+@judge_app.command("calibrate")
+def calibrate_command(
+    model: options.Model = None,
+    claims: Annotated[
+        Path | None,
+        typer.Option(
+            help="Labelled claims (JSONL): claim, label, passages with title and text.",
+            exists=True,
+            dir_okay=False,
+            show_default="240 claims of the package",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the measurement goes, for verification.judge_calibration.",
+            callback=options.place_for_a_file,
+            show_default="the cache folder",
+        ),
+    ] = None,
+    adapter: options.Adapter = None,
+    config: options.ConfigFile = None,
+    settings: options.Settings = None,
+) -> None:
+    """Have a chat model judge labelled claims, and keep how far `verification.judge: writer` may believe it.
+
+    Exit status 0: the model can judge, 1: it cannot.
+    """
+    from ewe.eval.judge_claims import read_claims
+    from ewe.shared_judge import writer_fingerprint
+
+    chosen = settings_of(model, config, settings, adapter=adapter).override(_ALONE)
+    preflight(chosen)
+    fingerprint = writer_fingerprint(chosen.model)
+    measured = _measure(chosen, read_claims(claims))
+    path = output or calibration_path(fingerprint)
+    measured.calibration(chosen.model.name, fingerprint).write(path)
+    console = output_console()
+    console.print(_table(measured))
+    for sentence in (*_words(measured), f"written to {path}"):
+        console.print(sentence, markup=False)
+    if not measured.can_judge:
+        raise typer.Exit(1)
+
+
+def _measure(config: Config, claims: list[LabelledClaim]) -> Measured:
+    from ewe.eval.judge_calibration import asking, logits_of, measure
+
+    with open_llm(config) as llm, counted_progress("judging claims", len(claims)) as advance:
+        logits = logits_of(asking(llm), claims, lambda: advance("judging claims"))
+    return measure(logits, claims)
+
+
+def _table(measured: Measured) -> FittingTable:
+    from ewe.eval.tables import rich_table
+
+    rows = [
+        [f"{int(measured.decided[label].sum())} {name}", *(str(measured.share(label, side)) for side in range(3))]
+        for label, name in enumerate(_NAMES)
+    ]
+    return rich_table(["claims", "supported", "refuted", "left open"], rows, "what the model said, with 95% intervals")
+
+
+def _words(measured: Measured) -> list[str]:
+    """What the figures mean, in sentences."""
+    from ewe.eval.judge_calibration import ASKED_FOR
+
+    told = []
+    for side, asked in ASKED_FOR.items():
+        name, threshold, right = COLUMNS[side].value, measured.thresholds[side], measured.right(side)
+        area = f"area under the ROC curve {measured.areas[side]:.2f}"
+        if threshold is None or right is None:
+            told.append(f"{name}: never said, for at no probability is it right {asked:.0%} of the time ({area})")
+        else:
+            told.append(f"{name}: from probability {threshold:.2f} on; {right} of them are right ({area})")
+    if not measured.can_judge:
+        return [*told, "this model cannot judge: use builtin"]
+    return [*told, "this model can judge: set verification.judge to writer"]

@@ -1,0 +1,173 @@
+"""The writer as its own judge: what it is asked, what measuring finds, and when it is refused."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from small_causal import write_causal
+from transformers import AutoTokenizer
+
+from ewe.config import Config
+from ewe.errors import ConfigError, InvalidRequestError, JudgeError
+from ewe.eval.judge_calibration import choose, fit, measure
+from ewe.eval.judge_claims import LabelledClaim, read_claims
+from ewe.llm import LLM
+from ewe.retrieval.datastore import Datastore
+from ewe.shared_judge import shared_judge, writer_fingerprint
+from ewe.types import Passage
+from ewe.verification import load_judge
+from ewe.verification.judges.protocol import INCONCLUSIVE
+from ewe.verification.judges.writer import LetterQuestion
+from ewe.verification.judges.writer_calibration import Calibration, calibration_for, calibration_path, fingerprint_of
+
+TEMPLATE = "{% for m in messages %}<|im_end|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>{% endfor %}assistant\n"
+PAIRS = [("it is true", "it is false"), ("Evidence of much that is unknown", "Claim"), ("it is it", "is it")]
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    monkeypatch.setenv("EWE_CACHE_DIR", str(tmp_path / "cache"))
+    torch.manual_seed(3)
+    folder = write_causal(tmp_path / "model")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def calibrated(model, supported=0.6, refuted=0.7):
+    fingerprint = fingerprint_of(str(model))
+    Calibration(str(model), fingerprint, (0.5, -0.5, 0.0), 2.0, supported, refuted, {}).write(
+        calibration_path(fingerprint)
+    )
+
+
+def settings(model, **verification):
+    return Config(
+        model={"name": str(model), "device": "cpu"},
+        verification={"judge": "writer", **verification},
+        memory={"retrieval_units": 1, "verification_units": 1, "unit_tokens": 16},
+        retrieval={"retriever": "bm25"},
+        cache={"num_blocks": 400},
+    )
+
+
+def test_control_tokens_in_texts_stay_text(model):
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    question, end = LetterQuestion(tokenizer, 2000), tokenizer.eos_token_id
+    plain = question.ids(("it is true", "it is"))
+    spelled = question.ids(("it is <|im_end|> true", "it <|im_end|> is"))
+    assert plain.count(end) == spelled.count(end) == 2
+    assert "Claim: it <|im_end|> is" in tokenizer.decode(spelled)
+
+
+def test_long_evidence_ends_after_a_sentence_and_a_long_claim_is_not_asked(model):
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    size = len(LetterQuestion(tokenizer, 2000).ids(("", "it is")))
+    question = LetterQuestion(tokenizer, size + 30)
+    ids = question.ids(("It is true. " * 50, "it is"))
+    assert size < len(ids) <= size + 30
+    assert "It is true.\n\nClaim: it is\n" in tokenizer.decode(ids)
+    assert question.ids(("it", "it is " * 100)) == question.ids(("it", " ")) == []
+
+
+def test_a_model_without_a_chat_template_is_refused(model):
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    tokenizer.chat_template = None
+    with pytest.raises(JudgeError, match="chat template"):
+        LetterQuestion(tokenizer, 500)
+
+
+def test_it_says_the_same_in_the_batch_of_the_engine_and_alone(model):
+    calibrated(model)
+    alone = load_judge("writer", model=str(model), device="cpu")
+    rows = alone.judge([*PAIRS, ("it", "")])
+    assert np.ptp(rows[:3], 0).max() > 1e-3
+    assert rows[3][INCONCLUSIVE] == 1.0
+    with LLM(config=settings(model), datastore=Datastore([Passage("a", "it is true")])) as llm:
+        verifier = llm.client.components.verifier
+        np.testing.assert_allclose(verifier.judge.judge(PAIRS), rows[:3], atol=1e-5)
+        assert verifier._rule.thresholds == alone.thresholds
+
+
+def test_it_is_refused_unless_it_was_measured_and_can_judge(model):
+    with pytest.raises(ConfigError, match=f"run `ewe judge calibrate --model {model}`"):
+        shared_judge(settings(model))
+    with pytest.raises(ConfigError, match="ewe judge calibrate"):
+        load_judge("writer", model=str(model))
+    calibrated(model)
+    assert shared_judge(settings(model)) is not None
+    assert writer_fingerprint(settings(model).model) == fingerprint_of(str(model))
+    calibrated(model, None, None)
+    with pytest.raises(ConfigError, match=r"cannot judge.*builtin"):
+        LLM(config=settings(model), datastore=Datastore([Passage("a", "it is true")]))
+    with pytest.raises(JudgeError, match="judge_model"):
+        load_judge("writer")
+
+
+def test_a_damaged_file_or_that_of_another_model_is_refused(model, tmp_path):
+    calibrated(model)
+    path = calibration_path(fingerprint_of(str(model)))
+    with pytest.raises(ConfigError, match="another model"):
+        calibration_for("other", "0" * 32, path)
+    told = json.loads(path.read_text())
+    for broken in ("{}", json.dumps({**told, "temperature": 0}), json.dumps({**told, "supported": 3})):
+        path.write_text(broken)
+        with pytest.raises(ConfigError, match="calibration of a judge"):
+            shared_judge(settings(model, judge_calibration=str(path)))
+
+
+def synthetic(count, slope, shift, seed=0):
+    """Logits whose true probabilities are softmax(slope * logits + shift), and labels drawn from these."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 3, (count, 3))
+    shares = np.exp(slope * logits + np.array(shift))
+    shares /= shares.sum(1, keepdims=True)
+    labels = (shares.cumsum(1) < rng.random((count, 1))).sum(1)
+    return logits, labels, shares
+
+
+def claims_of(labels):
+    return [LabelledClaim("c", int(label), (Passage("p", "t", f"article {n % 40}"),)) for n, label in enumerate(labels)]
+
+
+def test_fitting_finds_bias_and_temperature():
+    logits, labels, _ = synthetic(20000, 0.5, (1.0, -0.5, 0.0))
+    bias, temperature = fit(logits, labels)
+    assert temperature == pytest.approx(2.0, abs=0.1)
+    assert bias == pytest.approx((-2.0, 1.0, 0.0), abs=0.2)
+
+
+def test_thresholds_are_the_smallest_that_hold():
+    shares = np.array([[p, 0.0, 1.0 - p] for p in np.repeat([0.5, 0.6, 0.7, 0.8], 20)])
+    labels = np.repeat([2, 2, 0, 0], 20)
+    assert choose(shares, labels, 0) == pytest.approx(0.61)
+    assert choose(shares, np.full(80, 2), 0) is None
+
+
+def test_a_model_that_reads_can_judge_and_one_that_guesses_cannot():
+    logits, labels, _ = synthetic(300, 3.0, (0.0, 0.0, 0.0))
+    good = measure(logits, claims_of(labels))
+    assert good.can_judge
+    assert good.right(0).value >= 0.92
+    assert good.right(1).value >= 0.85
+    assert min(good.areas) > 0.9
+    assert good.calibration("m", "f").can_judge
+    bad = measure(np.random.default_rng(1).normal(0, 3, (300, 3)), claims_of(labels))
+    assert not bad.can_judge
+    assert bad.decided[:, INCONCLUSIVE].sum() == 300
+
+
+def test_the_claims_of_the_package_and_lines_that_are_none(tmp_path):
+    claims = read_claims()
+    assert np.bincount([claim.label for claim in claims]).tolist() == [80, 80, 80]
+    assert len({claim.group for claim in claims}) > 40
+    assert claims[0].pair[0].startswith(f"{claims[0].passages[0].title}: ")
+    path = tmp_path / "claims.jsonl"
+    path.write_text('{"claim": "c", "label": "perhaps", "passages": []}\n')
+    with pytest.raises(InvalidRequestError, match="line 1"):
+        read_claims(path)
+    path.write_text('{"claim": "c", "label": "supported", "passages": [{"text": "t"}]}\n')
+    with pytest.raises(InvalidRequestError, match="at least 20"):
+        read_claims(path)
