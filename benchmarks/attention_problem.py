@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from ewe.attention.backend import LayerCall
-from ewe.attention.choose import choose_backend
-from ewe.attention.metadata import ForwardRow, IntArray, place_rows
-from ewe.attention.packed import Packed
-from ewe.kvcache.fp8 import FP8, quantise
-from ewe.kvcache.pool import KVPool, LayerShape
+from ewe.engine.attention.backend import LayerCall
+from ewe.engine.attention.choose import choose_backend
+from ewe.engine.attention.metadata import ForwardRow, IntArray, place_rows
+from ewe.engine.attention.packed import Packed
+from ewe.engine.kvcache.fp8 import FP8, quantise
+from ewe.engine.kvcache.pool import KVPool, LayerShape
 
 BLOCK = 16
 # Several times the largest cache of a GPU.
@@ -191,7 +191,7 @@ def _plan(backend: Any, rows: list[ForwardRow], pool: KVPool) -> Any:
     """As the engine plans a step: on a GPU over tensors of fixed sizes, where they have room."""
     batch = place_rows(rows, "paper", keep_order=True)
     if pool.device.type == "cuda" and hasattr(backend, "arrange"):
-        from ewe.attention.static_plan import PlanSizes
+        from ewe.engine.attention.static_plan import PlanSizes
 
         sizes = PlanSizes.of(len(rows), len(rows[0].unit_slots), backend.wanted_pieces, pool.num_blocks)
         arranged = backend.arrange(batch, None, sizes.states)

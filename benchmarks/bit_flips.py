@@ -27,12 +27,12 @@ import numpy as np
 import torch
 
 from benchmarks.common import parse_arguments, report
+from ewe.engine.units.unit_files import UnitIdentity, open_units
+from ewe.engine.units.unit_writer import UnitWriter
 from ewe.errors import EWEError
 from ewe.longterm.memory_search import MemorySearch
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.store import Change, MemoryStore
-from ewe.memory.unit_files import UnitIdentity, open_units
-from ewe.memory.unit_writer import UnitWriter
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.dense import DenseRetriever
 from ewe.retrieval.ingest import ChunkRules, Request, build

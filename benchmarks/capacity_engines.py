@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ewe.config import RetrievalConfig
 from ewe.retrieval.open_retriever import open_retriever, open_source
-from ewe.router.ring import HashRing
+from ewe.server.router.ring import HashRing
 
 _WAIT_S = 0.5
 _PRECISION = 0.03

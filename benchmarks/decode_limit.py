@@ -16,8 +16,8 @@ from benchmarks import plots
 from benchmarks.common import Size, seconds, text_of
 from benchmarks.rig import Rig, write_together
 from ewe import LLM, SamplingParams
-from ewe.attention.metadata import ForwardRow
-from ewe.engine.loader import LoadedModel
+from ewe.engine.attention.metadata import ForwardRow
+from ewe.engine.models.loader import LoadedModel
 
 _BLOCK = 16
 

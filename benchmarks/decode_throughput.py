@@ -42,10 +42,10 @@ from benchmarks.decode_limit import (
 from benchmarks.decode_peers import EnoughTokens, continuous_batching, static_generate, vllm
 from benchmarks.rig import as_in_transformers, load_synthetic, transformers_twin
 from ewe import LLM, SamplingParams
-from ewe.attention.ewe_attention import NAME as ATTENTION
-from ewe.engine.compiled import compile_layers
-from ewe.engine.cpu_linear import describe_ways
-from ewe.engine.loader import LoadedModel
+from ewe.engine.attention.ewe_attention import NAME as ATTENTION
+from ewe.engine.models.compiled import compile_layers
+from ewe.engine.models.cpu_linear import describe_ways
+from ewe.engine.models.loader import LoadedModel
 
 _LONGEST = 256
 

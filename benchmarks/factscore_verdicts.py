@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import ROOT, parse_arguments, report
-from ewe.protocols import Verifier
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Claim, Passage, Verdict, VerificationRequest
+from ewe.types.protocols import Verifier
 from ewe.verification import load_judge
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.decision import rule_of

@@ -25,7 +25,7 @@ from benchmarks import plots
 from benchmarks.common import Sections, Size, parse_arguments, pick_size, text_of
 from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
-from ewe.engine.loader import LoadedModel
+from ewe.engine.models.loader import LoadedModel
 from ewe.engine.sequence import Sequence as EngineSequence
 from ewe.types import Claim, Evidence, Passage, ScoredPassage, Verdict, VerificationRequest, VerificationResult
 

@@ -16,9 +16,9 @@ import torch
 
 from benchmarks import plots
 from benchmarks.common import parse_arguments, pick_size, report, seconds
-from ewe.attention.backend import LayerCall
-from ewe.attention.metadata import ForwardRow, IntArray, place_rows
-from ewe.attention.torch_backend import TorchBackend
+from ewe.engine.attention.backend import LayerCall
+from ewe.engine.attention.metadata import ForwardRow, IntArray, place_rows
+from ewe.engine.attention.torch_backend import TorchBackend
 
 _LAYERS = 20
 

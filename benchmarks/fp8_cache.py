@@ -24,10 +24,10 @@ from benchmarks.common import SMOKE, Sections, parse_arguments, pick_size, secon
 from benchmarks.kept_context_staleness import Case, Lengths, random_cases, world_cases, write
 from benchmarks.rig import Rig, drift, load_synthetic
 from ewe import LLM, SamplingParams
-from ewe.attention.backend import AttentionBackend, LayerCall
 from ewe.config import ModelConfig, resolve_config
-from ewe.engine.loader import LoadedModel, load_model
-from ewe.kvcache.fp8 import FP8, LARGEST, dequantise, quantise
+from ewe.engine.attention.backend import AttentionBackend, LayerCall
+from ewe.engine.kvcache.fp8 import FP8, LARGEST, dequantise, quantise
+from ewe.engine.models.loader import LoadedModel, load_model
 from ewe.retrieval.datastore import Datastore
 from ewe.world.grader import grade
 from ewe.world.world import World

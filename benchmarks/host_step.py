@@ -23,19 +23,19 @@ from torch import nn
 
 from benchmarks.common import Sections, build_tokenizer, parse_arguments, text_of
 from ewe.assembly import Engine, wire
-from ewe.attention.metadata import ForwardRow
-from ewe.attention.triton_backend import TritonBackend
 from ewe.components import Components
 from ewe.config import Config
-from ewe.engine.loader import LoadedModel
+from ewe.engine.attention.metadata import ForwardRow
+from ewe.engine.attention.triton_backend import TritonBackend
+from ewe.engine.kvcache.pool import KVPool, LayerShape
 from ewe.engine.model_runner import ForwardResult
+from ewe.engine.models.loader import LoadedModel
 from ewe.engine.request import Request
 from ewe.engine.sampler import SamplingRow
 from ewe.engine.static_decode import StaticDecoder
 from ewe.engine.static_step import StaticStep
 from ewe.engine.stream_events import StreamEvent
-from ewe.kvcache.pool import KVPool, LayerShape
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 _ROWS = (1, 64, 128, 256)
 _VOCABULARY = 32000

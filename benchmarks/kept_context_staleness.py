@@ -19,10 +19,10 @@ import torch
 from benchmarks import plots
 from benchmarks.common import SMOKE, parse_arguments, report
 from benchmarks.rig import Rig, drift, load_synthetic
-from ewe.attention.metadata import IntArray
 from ewe.config import ModelConfig, resolve_config
-from ewe.engine.loader import load_model
-from ewe.memory.unit_text import UnitTokenizer
+from ewe.engine.attention.metadata import IntArray
+from ewe.engine.models.loader import load_model
+from ewe.engine.units.unit_text import UnitTokenizer
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.world.builtin import load_world
 

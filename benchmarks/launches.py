@@ -67,10 +67,10 @@ def step_of(size: Size, batch: int, refresh: bool = False) -> Callable[[], objec
     refresh: whether the shared unit is encoded in it.
     """
     from benchmarks.rig import Rig, load_synthetic
-    from ewe.attention.metadata import ForwardRow, TokenOnDevice
+    from ewe.engine.attention.metadata import ForwardRow, TokenOnDevice
     from ewe.engine.fused_sampler import fetch
     from ewe.engine.sampler import SamplingRow
-    from ewe.sampling import SamplingParams
+    from ewe.types.sampling_params import SamplingParams
 
     own, length = size.unit_tokens, 2 * size.unit_tokens
     rig = Rig(load_synthetic(size, "cuda"), own, (own + length) * (batch + 1))

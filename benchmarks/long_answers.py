@@ -25,16 +25,16 @@ from benchmarks.common import SMOKE, parse_arguments, report
 from benchmarks.rig import load_synthetic
 from ewe import LLM, SamplingParams
 from ewe.config import Config, VerificationConfig
-from ewe.engine.loader import LoadedModel, load_model
-from ewe.eval.veriscore import ClaimCounts, is_refusal, median_claims, veriscore
-from ewe.memory.unit_text import fill_template
-from ewe.protocols import Retriever, Verifier
+from ewe.config.setting_names import WIKIPEDIA_SAMPLE
+from ewe.engine.models.loader import LoadedModel, load_model
+from ewe.engine.units.unit_text import fill_template
+from ewe.evaluation.veriscore import ClaimCounts, is_refusal, median_claims, veriscore
 from ewe.retrieval.open_retriever import open_retriever, open_source
 from ewe.retrieval.source import PassageSource, as_source
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Generation, Passage, Verdict, VerificationRequest
+from ewe.types.protocols import Retriever, Verifier
 from ewe.verification.open_verifier import open_verifier
-from ewe.vocabulary import WIKIPEDIA_SAMPLE
 
 _QUESTION = "Tell me about {title}."
 _IN_PROMPT = "Context: {passages}\n{question}"

@@ -19,12 +19,12 @@ from random import Random
 from typing import Any
 
 from benchmarks.common import ROOT, parse_arguments, report
-from ewe.conversation import Conversation
-from ewe.eval.memory.selective_sets import locomo_sessions
+from ewe.evaluation.memory.selective_sets import locomo_sessions
 from ewe.longterm.extraction import Chat, Extractor, FactExtractor, facts_by_rules
-from ewe.sampling import SamplingParams
+from ewe.text.conversation import Conversation
 from ewe.text.english import FUNCTION_WORDS, stem
 from ewe.text.words import words
+from ewe.types.sampling_params import SamplingParams
 from ewe.verification.judges.load import load_judge
 from ewe.verification.judges.protocol import SUPPORTED, Judge
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common import ROOT, parse_arguments, report
-from ewe.eval.tables import Interval
+from ewe.evaluation.tables import Interval
 from ewe.longterm.records import Memory, MemorySource
 from ewe.longterm.scoring.forms import VeracityUpdate, averaged, bayesian, bayesian_as_written
 from ewe.verification.judges.load import load_judge

@@ -18,13 +18,13 @@ from functools import partial
 from benchmarks.common import Sections, parse_arguments
 from ewe import LLM, SamplingParams
 from ewe.config import resolve_config
-from ewe.engine.loader import load_model
+from ewe.config.registry import POLICIES
+from ewe.config.setting_names import WIKIPEDIA_SAMPLE
+from ewe.engine.models.loader import load_model
 from ewe.engine.request import Request
 from ewe.engine.stream_events import StreamEvent
-from ewe.registry import POLICIES
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.open_retriever import open_source
-from ewe.vocabulary import WIKIPEDIA_SAMPLE
 from ewe.world.world import World
 
 _BYSTANDER = "bystander"

@@ -22,13 +22,13 @@ from benchmarks.common import GPU, SIZES, SMOKE, Size, parse_arguments, pick_siz
 from benchmarks.rig import Rig, load_synthetic
 from benchmarks.shapes import LLAMA
 from ewe.config import MemoryConfig, ModelConfig
-from ewe.engine.fingerprint import identity_of
-from ewe.engine.loader import LoadedModel, load_model
-from ewe.kvcache.block_manager import BlockManager
-from ewe.memory.precomputed import Load, PrecomputedUnits
-from ewe.memory.unit_cache import UnitCache
-from ewe.memory.unit_files import SHARDS, UnitIdentity
-from ewe.memory.unit_writer import UnitWriter
+from ewe.engine.kvcache.block_manager import BlockManager
+from ewe.engine.models.fingerprint import identity_of
+from ewe.engine.models.loader import LoadedModel, load_model
+from ewe.engine.units.precomputed import Load, PrecomputedUnits
+from ewe.engine.units.unit_cache import UnitCache
+from ewe.engine.units.unit_files import SHARDS, UnitIdentity
+from ewe.engine.units.unit_writer import UnitWriter
 
 # As many layers of the 80 as one GPU has room for.
 _EIGHT_LAYERS = replace(GPU, name="70b", model={**LLAMA["70b"], "num_hidden_layers": 8})

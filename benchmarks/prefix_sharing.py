@@ -18,9 +18,9 @@ from typing import Any
 from benchmarks.common import Sections, parse_arguments, pick_size, text_of
 from benchmarks.rig import load_synthetic
 from ewe import LLM, SamplingParams
-from ewe.engine.loader import LoadedModel
+from ewe.config.memory_mark import MARK
+from ewe.engine.models.loader import LoadedModel
 from ewe.engine.request import Request
-from ewe.placement import MARK
 
 REQUESTS, SYSTEM, QUESTION, DOCUMENT = 16, 500, 16, 32  # requests, and tokens of each text
 _ONE = SamplingParams(max_tokens=1, ignore_eos=True)

@@ -32,9 +32,9 @@ from typing import Any
 import httpx
 
 from benchmarks.common import parse_arguments, report
+from ewe.config.setting_names import WIKIPEDIA_SAMPLE
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.open_retriever import open_source
-from ewe.vocabulary import WIKIPEDIA_SAMPLE
 
 PLACES, CLIENTS = 2, 16
 EXPONENT = 0.8

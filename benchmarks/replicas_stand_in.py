@@ -81,12 +81,12 @@ def create_stand_in(places: int, answer_s: float, most_units: int, max_waiting: 
 
 def serve_router(port: int, num_replicas: int, arguments: list[str]) -> None:
     """The real router, which starts stand-ins as `ewe serve --replicas` starts servers."""
+    from ewe.config.setting_names import WIKIPEDIA_SAMPLE
     from ewe.retrieval.bm25 import BM25Retriever
     from ewe.retrieval.open_retriever import open_source
-    from ewe.router.processes import ReplicaProcess
-    from ewe.router.replicas import Replica, ReplicaSet
-    from ewe.router.router_process import serve_router
-    from ewe.vocabulary import WIKIPEDIA_SAMPLE
+    from ewe.server.router.processes import ReplicaProcess
+    from ewe.server.router.replicas import Replica, ReplicaSet
+    from ewe.server.router.router_process import serve_router
 
     def find(question: str) -> str:
         [found] = retriever.retrieve([question], 1)

@@ -25,12 +25,12 @@ from typing import Any
 
 from benchmarks import plots
 from benchmarks.common import ROOT, parse_arguments, report
-from ewe.protocols import Retriever
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.dense import DenseRetriever
 from ewe.retrieval.encoders import SentenceEncoder
 from ewe.retrieval.hybrid import LEXICAL_AND_DENSE, HybridRetriever, fuse
 from ewe.types import Passage, ScoredPassage
+from ewe.types.protocols import Retriever
 
 _DEPTH = 5
 _SWEEP_DEPTHS = (20, 100)

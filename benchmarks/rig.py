@@ -15,15 +15,15 @@ from torch import nn
 
 from benchmarks.common import Size, write_model_folder
 from ewe import LLM, SamplingParams
-from ewe.attention.metadata import ForwardRow, IntArray
 from ewe.config import ModelConfig
-from ewe.engine.cpu_linear import CPULinear
-from ewe.engine.loader import LoadedModel, load_model
+from ewe.config.memory_mark import PlacedPrompt
+from ewe.engine.attention.metadata import ForwardRow, IntArray
+from ewe.engine.kvcache.pool import KVPool
 from ewe.engine.model_runner import ModelRunner, layer_shapes
+from ewe.engine.models.cpu_linear import CPULinear
+from ewe.engine.models.loader import LoadedModel, load_model
 from ewe.engine.request import Request
 from ewe.engine.sequence import Sequence as EngineSequence
-from ewe.kvcache.pool import KVPool
-from ewe.placement import PlacedPrompt
 from ewe.types import Generation
 
 Weights = Literal["auto", "int8", "fp8"]
@@ -49,7 +49,7 @@ def as_in_transformers(model: Any) -> None:
     """Takes back what the engine changes in a model: its attention, fused layers, and its linear layers on a CPU."""
     model.set_attn_implementation("sdpa")
     if model.device.type == "cuda":
-        from ewe.engine.fused_layer import unfuse_layers
+        from ewe.engine.models.fused_layer import unfuse_layers
 
         unfuse_layers(model)
     for layer in model.modules():

@@ -24,10 +24,10 @@ from benchmarks.decode_limit import Limit, Load, copy_rate, measure_step
 from benchmarks.rig import Rig, Weights, drift, load_synthetic
 from ewe import LLM, SamplingParams
 from ewe.config import Config, resolve_config
-from ewe.engine.loader import load_model
-from ewe.engine.quantization import SmallLinear, round_rows
-from ewe.engine.small_products import choose_few_rows
-from ewe.memory.unit_text import UnitTokenizer
+from ewe.engine.models.loader import load_model
+from ewe.engine.models.quantization import SmallLinear, round_rows
+from ewe.engine.models.small_products import choose_few_rows
+from ewe.engine.units.unit_text import UnitTokenizer
 from ewe.world.builtin import load_world
 
 _KINDS: tuple[Weights, ...] = ("auto", "int8", "fp8")

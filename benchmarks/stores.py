@@ -22,7 +22,6 @@ import numpy as np
 from benchmarks.common import ROOT, parse_arguments, report
 from benchmarks.retrieval_recall import Task, made_up, read_fever, read_fool_me_twice
 from ewe.config import FilterConfig
-from ewe.protocols import Retriever
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.datastore import PassageList
 from ewe.retrieval.dense import DenseRetriever
@@ -32,6 +31,7 @@ from ewe.retrieval.vector_stores.push import push
 from ewe.retrieval.vector_stores.stored_retrievers import StoredBM25, StoredDense, metadata_of
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
+from ewe.types.protocols import Retriever
 
 Ranking = list[list[ScoredPassage]]  # per query, best first
 

@@ -29,9 +29,9 @@ from benchmarks.verdicts_claims import answers, claims
 from benchmarks.verdicts_sets import Case, Part, contrast, fever, paraphrase, running, summary, written
 from benchmarks.verdicts_texts import Half
 from ewe.config import VerificationConfig
-from ewe.protocols import Verifier
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Passage, Verdict, VerificationRequest, VerificationResult
+from ewe.types.protocols import Verifier
 from ewe.verification.open_verifier import open_verifier
 
 PARTS: Mapping[str, Callable[[Path, Half, int], Part]] = {

@@ -25,9 +25,9 @@ from benchmarks.verdicts_texts import (
     read_questions,
     share_of,
 )
+from ewe.config.setting_names import WIKIPEDIA_SAMPLE
 from ewe.retrieval.open_retriever import open_source
 from ewe.types import Passage, Verdict, VerificationRequest
-from ewe.vocabulary import WIKIPEDIA_SAMPLE
 
 _T = TypeVar("_T")
 

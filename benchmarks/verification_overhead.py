@@ -15,7 +15,7 @@ from benchmarks import plots
 from benchmarks.common import parse_arguments, pick_size, report, text_of
 from benchmarks.rig import load_synthetic
 from ewe import LLM, SamplingParams
-from ewe.engine.loader import LoadedModel
+from ewe.engine.models.loader import LoadedModel
 from ewe.types import Claim, Evidence, Generation, Passage, Verdict, VerificationRequest, VerificationResult
 
 

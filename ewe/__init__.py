@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config
 from ewe.errors import EWEError
-from ewe.sampling import SamplingParams
 from ewe.types import Claim, Evidence, Generation, MemoryOptions, Passage, ScoredPassage, Sentence, Verdict
+from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
     from ewe.agent import VeriMemAgent

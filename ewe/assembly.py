@@ -8,19 +8,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from ewe.attention.probe import attention_layers
 from ewe.components import Components
 from ewe.config import Config
+from ewe.config.known_models import MEMORY_READER
+from ewe.config.loading import LoadStep, OnLoad, ignore_step
+from ewe.config.registry import PIPELINES, POLICIES, verifies
+from ewe.config.setting_names import AUTO
 from ewe.engine import workers
+from ewe.engine.attention.probe import attention_layers
 from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
-from ewe.engine.compiled import compile_layers
 from ewe.engine.core import EngineCore
-from ewe.engine.device import in_own_stream
 from ewe.engine.effects import Policy
 from ewe.engine.grammar import Grammars
 from ewe.engine.input_processor import InputProcessor, Limits
-from ewe.engine.loader import LoadedModel, load_model
+from ewe.engine.kvcache.block_manager import BlockManager
+from ewe.engine.kvcache.pool import KVPool, TokenStates
 from ewe.engine.model_runner import ModelRunner, layer_shapes
+from ewe.engine.models.compiled import compile_layers
+from ewe.engine.models.device import in_own_stream
+from ewe.engine.models.loader import LoadedModel, load_model
 from ewe.engine.out_of_memory import FrugalRunner, Runner, memory_for_graphs
 from ewe.engine.policy_runner import PolicyRunner
 from ewe.engine.precompute import open_precomputed
@@ -29,23 +35,17 @@ from ewe.engine.prompt_passages import PromptPassages
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
+from ewe.engine.units.precomputed import PrecomputedUnits
+from ewe.engine.units.unit_cache import UnitCache
+from ewe.engine.units.unit_text import UnitTokenizer
 from ewe.engine.workers import Worker
 from ewe.errors import ConfigError
-from ewe.known_models import MEMORY_READER
-from ewe.kvcache.block_manager import BlockManager
-from ewe.kvcache.pool import KVPool, TokenStates
-from ewe.loading import LoadStep, OnLoad, ignore_step
-from ewe.memory.precomputed import PrecomputedUnits
-from ewe.memory.unit_cache import UnitCache
-from ewe.memory.unit_text import UnitTokenizer
 from ewe.policies.plain import plain
-from ewe.protocols import FeedbackBuilder
-from ewe.registry import PIPELINES, POLICIES, verifies
 from ewe.types import Generation
-from ewe.vocabulary import AUTO
+from ewe.types.protocols import FeedbackBuilder
 
 if TYPE_CHECKING:
-    from ewe.distributed.executor import Executor
+    from ewe.engine.distributed.executor import Executor
     from ewe.engine.static_decode import StaticDecoder
 
 
@@ -99,11 +99,11 @@ def _build_in_parts(
     """The engine of rank 0, with the processes of the other ranks."""
     if loaded is not None:
         raise ConfigError("model.tensor_parallel: the parts are read from files; a model in memory cannot be split")
-    from ewe.distributed.executor import Executor
-    from ewe.distributed.group import wait_for_all
-    from ewe.distributed.message import Message
-    from ewe.distributed.runner import DriverRunner
-    from ewe.distributed.sharded_pool import DriverPool
+    from ewe.engine.distributed.executor import Executor
+    from ewe.engine.distributed.group import wait_for_all
+    from ewe.engine.distributed.message import Message
+    from ewe.engine.distributed.runner import DriverRunner
+    from ewe.engine.distributed.sharded_pool import DriverPool
 
     # The tokens of a pass are told with the next, and graphs have not been tried with several processes.
     scheduler = config.scheduler.model_copy(update={"async_scheduling": False, "cuda_graphs": False})

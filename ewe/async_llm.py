@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 from ewe.client import Answer
-from ewe.conversation import Conversation
 from ewe.engine.request import Document, Prompt, Request, stream_request
 from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EngineDeadError
 from ewe.llm import LLM
-from ewe.sampling import SamplingParams
-from ewe.tool_calls.tools import ToolChoice
+from ewe.text.conversation import Conversation
+from ewe.text.tool_calls.tools import ToolChoice
 from ewe.types import Generation, MemoryOptions
+from ewe.types.sampling_params import SamplingParams
 
 
 class AsyncLLM:

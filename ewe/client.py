@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from ewe.components import Components
 from ewe.config import Config
+from ewe.config.loading import LoadStep, OnLoad
+from ewe.config.registry import PIPELINES
 from ewe.engine.request import Request, check_closed_world
 from ewe.engine.status import EngineStatus, status_of
 from ewe.errors import EngineDeadError
-from ewe.loading import LoadStep, OnLoad
-from ewe.registry import PIPELINES
 from ewe.types import Generation
 
 if TYPE_CHECKING:
     from ewe.engine.core import EngineCore
-    from ewe.engine.loader import LoadedModel
+    from ewe.engine.models.loader import LoadedModel
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
     from ewe.pipelines.driver import PipelineDriver
@@ -116,7 +116,7 @@ class EngineClient:
         try:
             on_load(LoadStep("importing torch and transformers"))
             from ewe.assembly import build_engine
-            from ewe.engine.openmp import end_workers
+            from ewe.engine.models.openmp import end_workers
 
             self.engine = build_engine(config, components, self._deliver, loaded, on_load)
             end_workers()  # the loop computes in a thread of its own

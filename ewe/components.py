@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config, RetrievalConfig
-from ewe.engine.model_files import adapter_folder, adapter_folders, model_source
+from ewe.config.lazy import warm
+from ewe.config.loading import LoadStep, OnLoad, ignore_step
+from ewe.config.registry import VERIFIERS, verifies
+from ewe.config.setting_names import AUTO, DATASTORES, NONE, WRITER
+from ewe.engine.engine_summary import DatastoreSummary, EngineSummary, public_name
+from ewe.engine.models.model_files import adapter_folder, adapter_folders, model_source
 from ewe.errors import ConfigError, PrecomputedError
-from ewe.lazy import warm
-from ewe.loading import LoadStep, OnLoad, ignore_step
-from ewe.protocols import Retriever, Verifier
-from ewe.registry import VERIFIERS, verifies
-from ewe.summary import DatastoreSummary, EngineSummary, public_name
-from ewe.vocabulary import AUTO, DATASTORES, NONE, WRITER
+from ewe.types.protocols import Retriever, Verifier
 
 if TYPE_CHECKING:
+    from ewe.engine.shared_judge import SharedJudge
     from ewe.longterm.request_memories import RequestMemories
     from ewe.longterm.service import MemoryService
     from ewe.retrieval.source import PassageSource
-    from ewe.shared_judge import SharedJudge
 
 _UNASKED = "claims"  # the verifier that "auto" stands for
 
@@ -69,7 +69,7 @@ def preflight(config: Config, has_model: bool = False) -> None:
     model only rank 0 returns; the others work for it, and end with it. Raises ConfigError or PrecomputedError.
     """
     if config.model.tensor_parallel > 1 and "TORCHELASTIC_RUN_ID" in os.environ:
-        from ewe.distributed.torchrun import follow_rank_0
+        from ewe.engine.distributed.torchrun import follow_rank_0
 
         follow_rank_0(config.model)
     for demand in demands(config, has_model):
@@ -93,7 +93,7 @@ def check_verifier_of(config: Config) -> None:
 
 def _check_device(device: str) -> None:
     if device not in ("auto", "cpu"):
-        from ewe.engine.device import usable_device
+        from ewe.engine.models.device import usable_device
 
         usable_device(device)
 
@@ -131,7 +131,7 @@ def make_components(
     retriever, found = open_datastore(source, config.retrieval, on_load)
     judge = None
     if chosen == _UNASKED:
-        from ewe.shared_judge import shared_judge
+        from ewe.engine.shared_judge import shared_judge
 
         judge = shared_judge(config, has_model)
     checker = None if chosen == NONE else _open_verifier(chosen, config, retriever, judge=judge)
@@ -228,7 +228,7 @@ def _refuse_unusable(verifier: Any, has_datastore: bool, config: Config) -> None
 
         check_verifier(verifier, has_datastore, config.verification, config.model.device)
         if verifier == _UNASKED and config.verification.judge == WRITER:
-            from ewe.shared_judge import shared_judge
+            from ewe.engine.shared_judge import shared_judge
 
             shared_judge(config)
     elif not isinstance(verifier, Verifier):

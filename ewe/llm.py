@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any
 from ewe.client import EngineClient
 from ewe.components import make_components, memory_store, preflight
 from ewe.config import Config, resolve_config, with_named
-from ewe.conversation import Conversation, as_conversations, check_conversation, question_of, topic_of
+from ewe.config.loading import OnLoad, ignore_step
+from ewe.config.memory_mark import PlacedPrompt
+from ewe.config.registry import verifies
 from ewe.engine.request import Document, Prompt, Request, as_params, as_prompts, stream_request
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
-from ewe.loading import OnLoad, ignore_step
-from ewe.placement import PlacedPrompt
-from ewe.protocols import Retriever, Verifier
-from ewe.registry import verifies
-from ewe.sampling import SamplingParams
-from ewe.tool_calls.memory_place import MemoryPlace
-from ewe.tool_calls.template import ChatTemplate
-from ewe.tool_calls.tools import ToolChoice, ToolRequest
-from ewe.tool_calls.use import ToolUse
+from ewe.text.conversation import Conversation, as_conversations, check_conversation, question_of, topic_of
+from ewe.text.tool_calls.memory_place import MemoryPlace
+from ewe.text.tool_calls.template import ChatTemplate
+from ewe.text.tool_calls.tools import ToolChoice, ToolRequest
+from ewe.text.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
+from ewe.types.protocols import Retriever, Verifier
+from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
-    from ewe.engine.loader import LoadedModel
+    from ewe.engine.models.loader import LoadedModel
     from ewe.engine.stream_events import StreamEvent
     from ewe.longterm.request_memories import RequestMemories
     from ewe.longterm.service import MemoryService

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from judge_training.claim_corpus import WRITTEN  # noqa: E402
 from judge_training.sources import read_rows  # noqa: E402
 
-TARGET = ROOT / "ewe" / "eval" / "judge_claims" / "claims.jsonl"
+TARGET = ROOT / "ewe" / "evaluation" / "judge_claims" / "claims.jsonl"
 _EACH = 80
 _LONGEST = 1200  # Characters of passages: a claim takes a small model on a CPU about a second.
 Row = dict[str, Any]

@@ -25,7 +25,7 @@ from benchmarks import attention
 from benchmarks.attention import Clock, Point
 from benchmarks.attention_problem import Problem, Shape
 from benchmarks.common import GPU
-from ewe.attention import triton_backend
+from ewe.engine.attention import triton_backend
 
 _SHOWN = 5
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from ewe.cache_folder import cache_folder
+from ewe.config.cache_folder import cache_folder
 
 # Where `ewe model get` has put real models: the variable outlives the cache of the tests' own, in workers too.
 REAL_CACHE = "TESTS_REAL_CACHE"

@@ -13,16 +13,16 @@ import torch
 from ewe.assembly import Engine, wire
 from ewe.components import Components
 from ewe.config import Config
-from ewe.engine.loader import LoadedModel
+from ewe.engine.kvcache.pool import KVPool, LayerShape
 from ewe.engine.model_runner import ForwardResult, ForwardRow
+from ewe.engine.models.loader import LoadedModel
 from ewe.engine.request import Request
 from ewe.engine.sequence import Sequence as EngineSequence
 from ewe.engine.stream_events import StreamEvent
+from ewe.engine.units.unit_text import UnitText
 from ewe.errors import InvalidRequestError
-from ewe.kvcache.pool import KVPool, LayerShape
-from ewe.memory.unit_text import UnitText
-from ewe.sampling import SamplingParams
 from ewe.types import Generation
+from ewe.types.sampling_params import SamplingParams
 
 EOS = 0
 # One token per character that the mock model may write.

@@ -12,7 +12,7 @@ import pytest
 from environment import REAL_CACHE
 
 import ewe
-from ewe.known_models import KNOWN_MODELS
+from ewe.config.known_models import KNOWN_MODELS
 
 
 def require_model(name: str) -> str:

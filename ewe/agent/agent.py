@@ -11,9 +11,9 @@ from ewe.agent.result import AgentResult, Call, Step, Stopped, cited
 from ewe.agent.step_format import NoStepError, Reply, as_data, ask_again, fill_prompt, read_step
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.longterm.service import MemoryService
-from ewe.protocols import Retriever
-from ewe.sampling import SamplingParams
 from ewe.types import MemoryOptions
+from ewe.types.protocols import Retriever
+from ewe.types.sampling_params import SamplingParams
 from ewe.verification.endpoint import open_endpoint
 from ewe.verification.endpoint.protocol import Completer, CompletionError, LocalCompleter
 

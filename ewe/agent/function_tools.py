@@ -11,7 +11,7 @@ from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
 
 from ewe.errors import ConfigError, EWEError
-from ewe.report import jsonable
+from ewe.text.jsonable import jsonable
 
 _PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _MOST_SAID = 500

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ParamSpec
 from pydantic import Field
 
 from ewe.agent.memory_tools import Content, Few, caution, fact, memory_status, said_by
-from ewe.config_evidence import SEARCH_TOP_K
+from ewe.config.config_evidence import SEARCH_TOP_K
 from ewe.errors import ConfigError, EWEError
 from ewe.longterm import records
 from ewe.longterm.memory_api import Memory

@@ -15,9 +15,9 @@ from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.threshold import Action, VeracityThreshold
 from ewe.longterm.scoring.verimem import TAU, veracity_uncertainty, write_time_prior
 from ewe.longterm.service import MemoryService
-from ewe.protocols import Retriever
 from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 from ewe.types import Evidence, Passage, Verdict
+from ewe.types.protocols import Retriever
 
 _MOST_TEXT = 1000  # Code points of one passage or memory in an observation.
 Content = Annotated[str, Field(min_length=1, max_length=500)]

@@ -153,7 +153,7 @@ def _written(step: Step) -> str:
 
 
 def as_data(value: Any, depth: int = 0) -> str:
-    """JSON on one line, of what `ewe.report.jsonable` gives; strings in it hold no angle or square bracket as such.
+    """JSON on one line, of what `ewe.text.jsonable` gives; strings in it hold no angle or square bracket as such.
 
     What is nested more than 64 levels deep is left out.
     """

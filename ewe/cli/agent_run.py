@@ -46,7 +46,7 @@ def agent(
 ) -> None:
     """Answer a question in steps, searching memories and passages on the way. Exit code 1 without an answer."""
     from ewe.agent import VeriMemAgent
-    from ewe.report import jsonable
+    from ewe.text.jsonable import jsonable
 
     config = Config().override(settings or ())
     with ExitStack() as opened:

@@ -11,11 +11,11 @@ from ewe.cli.prompts import Prompt
 from ewe.cli.run_view import RunView
 from ewe.cli.terminal import answer_text, clean, follow, output_console, summary
 from ewe.cli.text_view import text_view
-from ewe.conversation import Message
 from ewe.engine.stream_events import StreamEvent
 from ewe.errors import InvalidRequestError
-from ewe.sampling import SamplingParams
+from ewe.text.conversation import Message
 from ewe.types import Generation, Passage
+from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
     from ewe.llm import LLM

@@ -18,9 +18,9 @@ from ewe.cli.prompts import Prompt
 from ewe.cli.result_file import ResultFile, record
 from ewe.cli.terminal import INTERRUPTED, progress_bar, say
 from ewe.errors import InvalidRequestError
-from ewe.report import write_page, write_trace
-from ewe.sampling import SamplingParams
+from ewe.evaluation.report import write_page, write_trace
 from ewe.types import Generation, GenerationStats, Passage
+from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
     from ewe.llm import LLM

@@ -19,11 +19,11 @@ from ewe.cli.findings_file import content_digest, run_settings
 from ewe.cli.result_file import check_settings, note_settings
 from ewe.cli.terminal import INTERRUPTED, progress_bar, say
 from ewe.errors import InvalidRequestError
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
-    from ewe.batch.result_log import ResultLog
     from ewe.config import Config
+    from ewe.server.batch.result_log import ResultLog
     from ewe.server.settings import ServerSettings
 
 _ERRORS_TOLD = 10
@@ -91,7 +91,7 @@ def _run(
     answer: Callable[[_Work], None],
 ) -> ResultLog:
     """Has answered what `output` does not hold yet. Raises InvalidRequestError for a file of another run."""
-    from ewe.batch.result_log import ResultLog
+    from ewe.server.batch.result_log import ResultLog
 
     total = _count(path)
     written_with = _settings(path, config, server)
@@ -115,7 +115,7 @@ def _run(
 
 def _count(path: Path) -> int:
     """How many requests there are; raises InvalidRequestError that names each line that is none."""
-    from ewe.batch.requests import check_requests
+    from ewe.server.batch.requests import check_requests
 
     found = check_requests(path)
     if found.errors:
@@ -134,8 +134,8 @@ def _answer_here(work: _Work) -> None:
     """Brings the answer to every request into the log, from an engine in this process."""
     import asyncio
 
-    from ewe.batch.dispatch import answer_requests
-    from ewe.batch.requests import read_requests
+    from ewe.server.batch.dispatch import answer_requests
+    from ewe.server.batch.requests import read_requests
     from ewe.server.offline import offline_caller
 
     with open_llm(work.config) as llm, work.progress:
@@ -151,8 +151,8 @@ def _answer_with_ray(work: _Work, engines: int) -> None:
     """Brings the answer to every request into the log, from engines on Ray's machines."""
     import asyncio
 
-    from ewe.batch.requests import read_requests
-    from ewe.router.ray_data import answer_with_ray
+    from ewe.server.batch.requests import read_requests
+    from ewe.server.router.ray_data import answer_with_ray
 
     left = (request for request in read_requests(work.requests) if request.custom_id not in work.log.answered)
     with work.progress:

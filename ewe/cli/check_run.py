@@ -9,17 +9,17 @@ from pathlib import Path
 import typer
 from rich.progress import Progress
 
-from ewe.checked import CheckedText
-from ewe.checking import check_text
 from ewe.cli.check_view import print_checked, score_line
 from ewe.cli.prompts import json_lines
 from ewe.cli.terminal import INTERRUPTED, output_console, progress_bar, say
+from ewe.engine.text_checker import check_text
 from ewe.errors import InvalidRequestError
-from ewe.eval.veriscore import ClaimCounts, count_claims, is_refusal, score_response, veriscore
-from ewe.protocols import Verifier
-from ewe.report import checked_data, write_check_page
-from ewe.report.checked_text import wrong_calls
+from ewe.evaluation.report import checked_data, write_check_page
+from ewe.evaluation.report.checked_text import wrong_calls
+from ewe.evaluation.veriscore import ClaimCounts, count_claims, is_refusal, score_response, veriscore
+from ewe.text.check_result import CheckedText
 from ewe.types import Verdict
+from ewe.types.protocols import Verifier
 
 LARGEST_TEXT = 256 << 20
 """Bytes; a larger file is refused, because verdicts and evidence of all its sentences are held until it is done."""

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from ewe.checked import NO_CLAIM, CheckedSentence, CheckedText
 from ewe.cli.terminal import MARKS, clean, listed_verdicts, mark, verdict_text
-from ewe.eval.veriscore import VeriScore
+from ewe.evaluation.veriscore import VeriScore
+from ewe.text.check_result import NO_CLAIM, CheckedSentence, CheckedText
 from ewe.text.words import counted
 from ewe.types import Claim, Evidence, Verdict
 

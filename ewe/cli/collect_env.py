@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ewe.machine import usable_cpus
+from ewe.config.cpu_count import usable_cpus
 
 _PACKAGES = (
     *("ewe", "torch", "transformers", "triton", "faiss", "nupunkt", "tokenizers", "safetensors", "gguf", "peft"),

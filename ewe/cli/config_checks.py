@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ewe.components import check_verifier_of, demands, open_passages
 from ewe.config import Config, is_postgres
-from ewe.engine.model_files import model_source
+from ewe.engine.models.model_files import model_source
 from ewe.errors import ConfigError, EWEError
 
 if TYPE_CHECKING:

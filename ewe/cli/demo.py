@@ -15,11 +15,12 @@ from ewe.cli.engine import open_llm, settings_of
 from ewe.cli.prompts import Prompt
 from ewe.cli.run_view import RunView
 from ewe.cli.terminal import clean, follow, output_console, stats_table
+from ewe.config.setting_names import WIKIPEDIA_SAMPLE
 from ewe.engine.stream_events import StreamEvent
-from ewe.report import jsonable, write_page, write_trace
-from ewe.sampling import SamplingParams
+from ewe.evaluation.report import write_page, write_trace
+from ewe.text.jsonable import jsonable
 from ewe.types import Generation
-from ewe.vocabulary import WIKIPEDIA_SAMPLE
+from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
     from ewe.llm import LLM

@@ -15,7 +15,7 @@ from ewe.config import Config, resolve_config
 from ewe.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ewe.engine.loader import LoadedModel
+    from ewe.engine.models.loader import LoadedModel
     from ewe.llm import LLM
 
 
@@ -57,7 +57,7 @@ def server_packages(command: str) -> Iterator[None]:
 
 def open_model(config: Config) -> LoadedModel:
     """The model alone; while it loads, a terminal says how far it is."""
-    from ewe.engine.loader import load_model
+    from ewe.engine.models.loader import load_model
 
     name = config.model.name
     with Console(stderr=True).status(Text(f"{name} ...")) as status:

@@ -15,11 +15,11 @@ from ewe.cli.eval_run import Evaluation, Judges, show
 from ewe.cli.findings_file import FigureOptions
 from ewe.cli.prompts import read_prompts
 from ewe.config import resolve_config
+from ewe.config.registry import POLICIES
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.eval.prompt_sets import DETAIL, KS, PromptSet, parse_shard, prompt_set
-from ewe.eval.systems import Sweep, read_sweep, systems_of
-from ewe.registry import POLICIES
-from ewe.sampling import SamplingParams
+from ewe.evaluation.prompt_sets import DETAIL, KS, PromptSet, parse_shard, prompt_set
+from ewe.evaluation.systems import Sweep, read_sweep, systems_of
+from ewe.types.sampling_params import SamplingParams
 
 Chosen = Annotated[
     list[str],
@@ -93,7 +93,7 @@ def factuality(
     figures: FigureOptions,
 ) -> None:
     """Write answers to a set's prompts under every policy, grade them by VeriScore, and compare."""
-    from ewe.eval.graders import Part
+    from ewe.evaluation.graders import Part
 
     names = [item for item in chosen if "=" not in item]
     settings = settings_of(
@@ -127,7 +127,7 @@ def world(
     figures: FigureOptions,
 ) -> None:
     """Compare policies on lives of fictional people that no training has seen, graded exactly."""
-    from ewe.eval.graders import WORLD_SETTINGS, world_parts
+    from ewe.evaluation.graders import WORLD_SETTINGS, world_parts
 
     base = resolve_config("builtin", None).override((*WORLD_SETTINGS, *(settings or ())))
     prompts, parts = world_parts(range(first_seed, first_seed + seeds), people, poisoned)

@@ -15,11 +15,11 @@ from ewe.cli.findings_file import FigureOptions, FindingsFile, content_digest, r
 from ewe.cli.terminal import output_console, say
 from ewe.components import preflight
 from ewe.config import Config
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
-    from ewe.eval.memory.locomo_report import LoCoMoAnswer
-    from ewe.eval.memory.locomo_run import LoCoMoJob
+    from ewe.evaluation.memory.locomo_report import LoCoMoAnswer
+    from ewe.evaluation.memory.locomo_run import LoCoMoJob
 
 _SYSTEMS = "no memory,last turns,none,default,mma,verimem,mark,none units,mma units,verimem units,mark units"
 _BASELINE = "last turns"
@@ -51,10 +51,10 @@ def locomo(
     figures: FigureOptions,
 ) -> None:
     """Ask a chat model LoCoMo's questions with the last turns in its prompt and with memories, and compare."""
-    from ewe.eval.memory.locomo_questions import draw, read_conversations
-    from ewe.eval.memory.locomo_recall import scorer_of
-    from ewe.eval.memory.locomo_report import LoCoMoAnswer
-    from ewe.eval.memory.locomo_run import LoCoMoJob, locomo_settings
+    from ewe.evaluation.memory.locomo_questions import draw, read_conversations
+    from ewe.evaluation.memory.locomo_recall import scorer_of
+    from ewe.evaluation.memory.locomo_report import LoCoMoAnswer
+    from ewe.evaluation.memory.locomo_run import LoCoMoJob, locomo_settings
 
     chosen = settings_of(model, config, settings, adapter=adapter)
     names = [name.strip() for name in systems.split(",") if name.strip()]
@@ -73,8 +73,8 @@ def locomo(
 
 
 def _ask(job: LoCoMoJob, config: Config, findings: FindingsFile[LoCoMoAnswer]) -> None:
-    from ewe.eval.memory.locomo_recall import open_memories_of
-    from ewe.eval.memory.locomo_run import LoCoMoRun
+    from ewe.evaluation.memory.locomo_recall import open_memories_of
+    from ewe.evaluation.memory.locomo_run import LoCoMoRun
     from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
 
     done = {(one.question, one.system) for one in findings.records}
@@ -90,8 +90,8 @@ def _ask(job: LoCoMoJob, config: Config, findings: FindingsFile[LoCoMoAnswer]) -
 
 
 def _tell(job: LoCoMoJob, answers: list[LoCoMoAnswer], settings: dict[str, Any], figures: FigureOptions) -> None:
-    from ewe.eval.memory.locomo_report import locomo_table, selective_rows, selective_table, summarise_locomo
-    from ewe.eval.tables import markdown_table, rich_table, save_bars
+    from ewe.evaluation.memory.locomo_report import locomo_table, selective_rows, selective_table, summarise_locomo
+    from ewe.evaluation.tables import markdown_table, rich_table, save_bars
 
     asked = {question.id for question in job.questions}
     answers = [one for one in answers if one.question in asked]

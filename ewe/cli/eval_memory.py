@@ -17,15 +17,15 @@ from ewe.cli.terminal import output_console
 from ewe.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ewe.eval.memory.answerers import ChatModel
-    from ewe.eval.memory.bench import Bench, Finding, Row, Setup
+    from ewe.evaluation.memory.answerers import ChatModel
+    from ewe.evaluation.memory.bench import Bench, Finding, Row, Setup
 
 BenchName = Literal["mma-bench", "selective", "verimem", "mark"]
 _MODULES = {  # each has open_benches(setup)
-    "mma-bench": "ewe.eval.memory.mma_bench",
-    "selective": "ewe.eval.memory.selective",
-    "verimem": "ewe.eval.memory.verimem_bench",
-    "mark": "ewe.eval.memory.mark_bench",
+    "mma-bench": "ewe.evaluation.memory.mma_bench",
+    "selective": "ewe.evaluation.memory.selective",
+    "verimem": "ewe.evaluation.memory.verimem_bench",
+    "mark": "ewe.evaluation.memory.mark_bench",
 }
 
 _MMA = "oracle,none,mma,mma judged,mma kinds,mma st,mma cs,mma tc,verimem,mark,default,coin"
@@ -69,8 +69,8 @@ def memory(
     figures: FigureOptions,
 ) -> None:
     """Have memory systems remember what was said and answer for it, and compare them."""
-    from ewe.eval.memory.answerers import open_model
-    from ewe.eval.memory.bench import Finding, Setup, summarise
+    from ewe.evaluation.memory.answerers import open_model
+    from ewe.evaluation.memory.bench import Finding, Setup, summarise
 
     if images is not None and (model is None or bench != "mma-bench"):
         raise ConfigError(
@@ -98,8 +98,8 @@ def memory(
 def _play(
     bench: Bench, systems: Sequence[str], chat: ChatModel | None, setup: Setup, findings: FindingsFile[Finding]
 ) -> None:
-    from ewe.eval.memory.answerers import ModelAnswerer
-    from ewe.eval.memory.bench import run
+    from ewe.evaluation.memory.answerers import ModelAnswerer
+    from ewe.evaluation.memory.bench import run
 
     answerer = bench.reader if chat is None else ModelAnswerer(chat, setup.images is not None)
     if answerer is None:
@@ -112,7 +112,7 @@ def _play(
 def _tell(
     benches: Sequence[Bench], rows: dict[str, list[Row]], settings: dict[str, Any], figures: FigureOptions
 ) -> None:
-    from ewe.eval.tables import markdown_table, rich_table
+    from ewe.evaluation.tables import markdown_table, rich_table
 
     found = {name: [asdict(row) for row in own] for name, own in rows.items()}
     simulated = [bench.name for bench in benches if bench.simulated]

@@ -16,13 +16,13 @@ from ewe.cli.findings_file import FigureOptions, FindingsFile, recording, run_se
 from ewe.cli.terminal import output_console
 from ewe.components import open_passages, preflight
 from ewe.config import Config
-from ewe.eval.qa_questions import read_questions
+from ewe.evaluation.qa_questions import read_questions
 from ewe.retrieval.datastore import Datastore
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
-    from ewe.eval.qa_report import Answer, Row, Timing
-    from ewe.eval.qa_run import Job
+    from ewe.evaluation.qa_report import Answer, Row, Timing
+    from ewe.evaluation.qa_run import Job
     from ewe.retrieval.source import PassageSource
 
 
@@ -56,8 +56,8 @@ def qa(
     figures: FigureOptions,
 ) -> None:
     """Ask without passages, with them in the prompt, as memory units and with what retrieval finds, and compare."""
-    from ewe.eval.qa_report import Answer, Timing, summarise
-    from ewe.eval.qa_run import Job, systems_of
+    from ewe.evaluation.qa_report import Answer, Timing, summarise
+    from ewe.evaluation.qa_run import Job, systems_of
 
     chosen = settings_of(model, config, settings, adapter=adapter, datastore=datastore)
     preflight(chosen)
@@ -84,7 +84,7 @@ def _written_with(config: Config, job: Job) -> dict[str, Any]:
 
 
 def _ask(job: Job, config: Config, source: PassageSource | None, findings: FindingsFile[Answer | Timing]) -> None:
-    from ewe.eval.qa_run import run
+    from ewe.evaluation.qa_run import run
 
     done = {(type(item), item.question, item.system) for item in findings.records}
     missing = job.missing(done)
@@ -96,8 +96,8 @@ def _ask(job: Job, config: Config, source: PassageSource | None, findings: Findi
 
 
 def _tell(rows: list[Row], settings: dict[str, Any], figures: FigureOptions) -> None:
-    from ewe.eval.qa_report import save_plot, table
-    from ewe.eval.tables import markdown_table, rich_table
+    from ewe.evaluation.qa_report import save_plot, table
+    from ewe.evaluation.tables import markdown_table, rich_table
 
     figures.write({"systems": [asdict(row) for row in rows], "settings": settings})
     if figures.plot is not None:

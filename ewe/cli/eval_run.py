@@ -15,16 +15,16 @@ from ewe.cli.findings_file import FigureOptions, FindingsFile, content_digest, r
 from ewe.cli.terminal import output_console
 from ewe.components import open_checker, open_datastore, preflight, writing_judge
 from ewe.config import Config
+from ewe.config.setting_names import unknown
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.eval.factuality import RECORDS, Found
-from ewe.eval.prompt_sets import PromptSet
-from ewe.eval.systems import Sweep
-from ewe.sampling import SamplingParams
-from ewe.vocabulary import unknown
+from ewe.evaluation.factuality import RECORDS, Found
+from ewe.evaluation.prompt_sets import PromptSet
+from ewe.evaluation.systems import Sweep
+from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
-    from ewe.eval.factuality_report import Run
-    from ewe.eval.graders import Grader, Part
+    from ewe.evaluation.factuality_report import Run
+    from ewe.evaluation.graders import Grader, Part
     from ewe.verification.endpoint.protocol import Completer
 
 _judging = partial(typer.Option, rich_help_panel="Judges")
@@ -85,7 +85,7 @@ class Judges:
 
     def open_grader(self, config: Config) -> Grader:
         """The judge over its evidence, searched as the engine's settings say."""
-        from ewe.eval.graders import JudgeGrader
+        from ewe.evaluation.graders import JudgeGrader
 
         retriever, _ = open_datastore(self.evidence, config.retrieval)
         assert retriever is not None
@@ -137,8 +137,8 @@ class Evaluation:
         comparer: Completer | None = None,
     ) -> Run:
         """Makes whatever `output` does not hold yet. Raises InvalidRequestError for a file of another evaluation."""
-        from ewe.eval.factuality_report import Run
-        from ewe.eval.factuality_run import Job, run
+        from ewe.evaluation.factuality_report import Run
+        from ewe.evaluation.factuality_run import Job, run
 
         settings = self._written_with(judges, shard)
         job = Job(self.config, self.sweep.systems, parts, self.params, self.baseline, comparer)
@@ -166,8 +166,8 @@ class Evaluation:
 
 def show(runs: Sequence[Run], figures: FigureOptions, baseline: str | None = None) -> None:
     """Tables on standard output; figures as JSON, and a plot per prompt set, into files."""
-    from ewe.eval.factuality_report import reports_of
-    from ewe.eval.factuality_table import markdown_table, rich_table, save_plot
+    from ewe.evaluation.factuality_report import reports_of
+    from ewe.evaluation.factuality_table import markdown_table, rich_table, save_plot
 
     reports = reports_of(runs, baseline)
     figures.write({"reports": [asdict(report) for report in reports]})
@@ -190,7 +190,7 @@ def report(
     ] = None,
 ) -> None:
     """Put the files of finished or unfinished evaluations into one table per prompt set."""
-    from ewe.eval.factuality_report import Run
+    from ewe.evaluation.factuality_report import Run
 
     runs = []
     for path in dict.fromkeys(files):

@@ -18,9 +18,9 @@ from ewe.cli.options import place_for_a_file, result
 from ewe.cli.progress_lines import counted_progress
 from ewe.config import Config
 from ewe.errors import InvalidRequestError
-from ewe.report import jsonable
-from ewe.sampling import SamplingParams
+from ewe.text.jsonable import jsonable
 from ewe.types import Passage
+from ewe.types.sampling_params import SamplingParams
 
 # What decides where and how fast an answer is computed, not what it says: a run may go on with less memory.
 _NO_MATTER: dict[str, Any] = {

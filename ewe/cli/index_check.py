@@ -39,14 +39,14 @@ def check_command(
 
 
 def _holds_units(folder: Path) -> bool:
-    from ewe.memory.unit_files import MANIFEST
+    from ewe.engine.units.unit_files import MANIFEST
 
     return (folder / MANIFEST).exists()
 
 
 def _check_units(folder: Path, mend: bool) -> None:
     """As `check_command`, for what `ewe index precompute` made; damaged files are removed."""
-    from ewe.memory.unit_check import damaged_shards
+    from ewe.engine.units.unit_check import damaged_shards
 
     found = damaged_shards(folder)
     for path, problem in found.items():

@@ -13,7 +13,7 @@ from ewe.cli.options import Adapter, ConfigFile, Model, Settings
 from ewe.cli.terminal import say
 from ewe.components import open_passages
 from ewe.config import Config
-from ewe.placement import PlacedPrompt
+from ewe.config.memory_mark import PlacedPrompt
 from ewe.text.words import counted
 from ewe.types import Passage
 
@@ -53,7 +53,7 @@ def precompute_command(
     Units of chat models are made for the place inside a chat, unless memory.placement is bare.
     Model and settings must be those of the engine. It finds the units with --set memory.precomputed=FOLDER.
     """
-    from ewe.engine.loader import load_model
+    from ewe.engine.models.loader import load_model
     from ewe.engine.precompute import precompute
 
     if top is not None and queries is None:
@@ -72,8 +72,8 @@ def precompute_command(
 
 def _prefix(tokenizer: Any, config: Config, system: str) -> str:
     """What stands before the memory in chats with the model; empty where units are bare."""
-    from ewe.tool_calls.memory_place import MemoryPlace
-    from ewe.tool_calls.template import ChatTemplate
+    from ewe.text.tool_calls.memory_place import MemoryPlace
+    from ewe.text.tool_calls.template import ChatTemplate
 
     if getattr(tokenizer, "chat_template", None) is None:
         return ""

@@ -17,9 +17,9 @@ from ewe.verification.judges.protocol import COLUMNS
 from ewe.verification.judges.writer_calibration import calibration_path
 
 if TYPE_CHECKING:
-    from ewe.eval.judge_calibration import Measured
-    from ewe.eval.judge_claims import LabelledClaim
-    from ewe.eval.tables import FittingTable
+    from ewe.evaluation.judge_calibration import Measured
+    from ewe.evaluation.judge_claims import LabelledClaim
+    from ewe.evaluation.tables import FittingTable
 
 judge_app = typer.Typer(no_args_is_help=True, help="Measure whether a chat model can judge its own claims.")
 
@@ -60,8 +60,8 @@ def calibrate_command(
 
     Exit status 0: the model can judge, 1: it cannot.
     """
-    from ewe.eval.judge_claims import read_claims
-    from ewe.shared_judge import writer_fingerprint
+    from ewe.engine.shared_judge import writer_fingerprint
+    from ewe.evaluation.judge_claims import read_claims
 
     chosen = settings_of(model, config, settings, adapter=adapter).override(_ALONE)
     preflight(chosen)
@@ -78,7 +78,7 @@ def calibrate_command(
 
 
 def _measure(config: Config, claims: list[LabelledClaim]) -> Measured:
-    from ewe.eval.judge_calibration import asking, logits_of, measure
+    from ewe.evaluation.judge_calibration import asking, logits_of, measure
 
     with open_llm(config) as llm, counted_progress("judging claims", len(claims)) as advance:
         logits = logits_of(asking(llm), claims, lambda: advance("judging claims"))
@@ -86,7 +86,7 @@ def _measure(config: Config, claims: list[LabelledClaim]) -> Measured:
 
 
 def _table(measured: Measured) -> FittingTable:
-    from ewe.eval.tables import rich_table
+    from ewe.evaluation.tables import rich_table
 
     rows = [
         [f"{int(measured.decided[label].sum())} {name}", *(str(measured.share(label, side)) for side in range(3))]
@@ -97,7 +97,7 @@ def _table(measured: Measured) -> FittingTable:
 
 def _words(measured: Measured) -> list[str]:
     """What the figures mean, in sentences."""
-    from ewe.eval.judge_calibration import ASKED_FOR
+    from ewe.evaluation.judge_calibration import ASKED_FOR
 
     told = []
     for side, asked in ASKED_FOR.items():

@@ -17,7 +17,7 @@ from ewe.cli.memory_view import show_erased, show_found, show_history, show_list
 from ewe.cli.memory_write import add, mcp, remember
 from ewe.cli.options import AsOf, EncoderName, Everybody, HTMLFile, MemoryPlace, OneJSON, Owner, expand_groups
 from ewe.cli.terminal import clean, say
-from ewe.config_evidence import SEARCH_TOP_K
+from ewe.config.config_evidence import SEARCH_TOP_K
 from ewe.errors import InvalidRequestError
 from ewe.text.words import counted
 

@@ -10,7 +10,7 @@ import typer
 
 from ewe.cli.options import MemoryPlace, OneJSON, Owner
 from ewe.cli.terminal import clean
-from ewe.vocabulary import NONE
+from ewe.config.setting_names import NONE
 
 if TYPE_CHECKING:
     from ewe.longterm.superseded import Superseded

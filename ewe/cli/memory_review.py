@@ -20,10 +20,10 @@ from ewe.cli.options import Everybody, JudgeName, MemoryPlace, Owner
 from ewe.cli.terminal import clean, output_console, say
 from ewe.components import open_datastore
 from ewe.config import RetrievalConfig
+from ewe.config.setting_names import NONE
 from ewe.errors import DatastoreError
 from ewe.longterm.records import Scope
 from ewe.text.words import counted
-from ewe.vocabulary import NONE
 
 if TYPE_CHECKING:
     from ewe.longterm.reviews import Outlook, Reviewed

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ewe.cli.terminal import clean, output_console, print_facts, say
 from ewe.errors import EWEError
+from ewe.evaluation.report import write_memory_page
 from ewe.longterm.records import Memory, Revision, Scope
-from ewe.report import write_memory_page
 
 if TYPE_CHECKING:
     from ewe.longterm.memory_search import Found

@@ -22,11 +22,11 @@ from ewe.cli.options import EncoderName, JudgeIfAny, MemoryPlace, Owner
 from ewe.cli.prompts import json_lines, read_text
 from ewe.cli.terminal import clean, say
 from ewe.config import LongTermConfig
-from ewe.conversation import Message, check_conversation
+from ewe.config.setting_names import NONE
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource
+from ewe.text.conversation import Message, check_conversation
 from ewe.text.words import counted
-from ewe.vocabulary import NONE
 
 if TYPE_CHECKING:
     from ewe.longterm.service import MemoryService

@@ -13,15 +13,15 @@ from ewe.cli.progress_lines import counted_progress
 from ewe.cli.terminal import output_console, progress_bar, say
 from ewe.components import preflight
 from ewe.config import Config
-from ewe.engine.model_files import require_gguf
+from ewe.config.known_models import KNOWN_MODELS
+from ewe.config.loading import LoadStep
+from ewe.config.setting_names import unknown
+from ewe.engine.models.model_files import require_gguf
 from ewe.errors import ConfigError, ModelDownloadError
-from ewe.known_models import KNOWN_MODELS
-from ewe.loading import LoadStep
-from ewe.vocabulary import unknown
 
 if TYPE_CHECKING:
-    from ewe.eval.doctor import Diagnosis, Tally
-    from ewe.eval.tables import FittingTable
+    from ewe.evaluation.doctor import Diagnosis, Tally
+    from ewe.evaluation.tables import FittingTable
 
 
 model_app = typer.Typer(no_args_is_help=True, help="Get models by name.")
@@ -63,7 +63,7 @@ def _get(name: str) -> None:
             bar.update(task, unit=step.unit)
 
         show(LoadStep("importing transformers"))
-        from ewe.engine.get_model import get_model
+        from ewe.engine.models.get_model import get_model
 
         get_model(KNOWN_MODELS[name], show)
 
@@ -78,7 +78,7 @@ def doctor(
 
     Exit status 0: it reads its memory, at least in part, 1: it does not. Ctrl-C shows what was found so far.
     """
-    from ewe.eval.doctor import Tally, most_answers, verdict
+    from ewe.evaluation.doctor import Tally, most_answers, verdict
 
     chosen = settings_of(model, config, settings, adapter=adapter)
     preflight(chosen)
@@ -98,7 +98,7 @@ def doctor(
 
 
 def _diagnose(config: Config, tally: Tally) -> None:
-    from ewe.eval.doctor import diagnose, most_answers
+    from ewe.evaluation.doctor import diagnose, most_answers
 
     loaded = open_model(config)
     with counted_progress(config.model.name, most_answers()) as advance:
@@ -106,8 +106,8 @@ def _diagnose(config: Config, tally: Tally) -> None:
 
 
 def _table(found: Diagnosis) -> FittingTable:
-    from ewe.eval.doctor import SEVERAL
-    from ewe.eval.tables import rich_table
+    from ewe.evaluation.doctor import SEVERAL
+    from ewe.evaluation.tables import rich_table
 
     rows = [["not at all", str(found.nothing), "-"]]
     for item in (found.prompt, *found.units):

@@ -13,7 +13,7 @@ import typer
 
 from ewe.cli.engine import as_assignments
 from ewe.longterm.records import Scope
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 _setting = partial(typer.Option, rich_help_panel="Model and settings")
 result = partial(typer.Option, rich_help_panel="Results")

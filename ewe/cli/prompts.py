@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ewe.conversation import Message, check_conversation, question_of
 from ewe.errors import InvalidRequestError
 from ewe.retrieval.datastore import Datastore
+from ewe.text.conversation import Message, check_conversation, question_of
 from ewe.types import Passage
 
 _EXPECTED = 'expected an object with a text under "prompt", or a conversation under "messages"'

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Self
 from ewe.cli.findings_file import refuse_differences, write_durably
 from ewe.cli.prompts import Prompt
 from ewe.errors import InvalidRequestError
-from ewe.report import jsonable
+from ewe.text.jsonable import jsonable
 from ewe.types import Generation
 
 _OPENING = b'{"id": '

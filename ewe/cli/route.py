@@ -42,8 +42,8 @@ def route(
     first = as_assignments({"datastore": named, "server.host": host, "server.port": port})
     chosen, server, _ = resolve_settings(None, config, os.environ, [*first, *(settings or ())])
     with server_packages("ewe route"):
-        from ewe.router.replicas import Replica, ReplicaSet
-        from ewe.router.router_process import serve_router
+        from ewe.server.router.replicas import Replica, ReplicaSet
+        from ewe.server.router.router_process import serve_router
     wrong = [url.rpartition("@")[2] for url in urls if not _ROOT.fullmatch(url)]
     if wrong:
         form = "http://HOST:PORT or https://HOST:PORT, without user and path"
@@ -73,9 +73,9 @@ def serve_replicas(
         message = "--replicas: a file of Milvus Lite is for one process; start one server, or push to a Milvus server"
         raise ConfigError(message)
     with server_packages("ewe serve --replicas"):
-        from ewe.router.processes import ReplicaProcess, device_environment
-        from ewe.router.replicas import Replica, ReplicaSet
-        from ewe.router.router_process import serve_router
+        from ewe.server.router.processes import ReplicaProcess, device_environment
+        from ewe.server.router.replicas import Replica, ReplicaSet
+        from ewe.server.router.router_process import serve_router
     from ewe.server.start_report import say
 
     for line in notes:

@@ -11,7 +11,7 @@ from ewe.cli import options
 from ewe.cli.engine import as_assignments, server_packages
 from ewe.cli.route import serve_replicas
 from ewe.components import preflight
-from ewe.loading import OnLoad
+from ewe.config.loading import OnLoad
 
 if TYPE_CHECKING:
     from ewe.llm import LLM

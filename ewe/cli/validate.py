@@ -10,7 +10,7 @@ import typer
 
 from ewe.cli.config_checks import Found, look_at
 from ewe.config import Config
-from ewe.config_files import SERVER_GROUP, load_yaml
+from ewe.config.config_files import SERVER_GROUP, load_yaml
 from ewe.errors import ConfigError
 
 

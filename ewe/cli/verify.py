@@ -13,9 +13,9 @@ from ewe.cli.engine import as_assignments
 from ewe.components import open_checker, open_datastore
 from ewe.config import Config
 from ewe.errors import DatastoreError, InvalidRequestError
-from ewe.protocols import Verifier
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Passage, Verdict
+from ewe.types.protocols import Verifier
 
 _evidence = partial(typer.Option, rich_help_panel="What to check against")
 _NOTHING = "nothing to check against: give --datastore or --documents"

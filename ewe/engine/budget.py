@@ -7,12 +7,12 @@ from typing import Any
 import psutil
 import torch
 
-from ewe.attention.support import layer_configs
 from ewe.config import CacheConfig, Config
-from ewe.engine.loader import LoadedModel
+from ewe.engine.attention.support import layer_configs
+from ewe.engine.kvcache.fp8 import FP8
+from ewe.engine.kvcache.pool import KVPool, LayerShape, TokenStates
+from ewe.engine.models.loader import LoadedModel
 from ewe.errors import ConfigError, DeviceMemoryError
-from ewe.kvcache.fp8 import FP8
-from ewe.kvcache.pool import KVPool, LayerShape, TokenStates
 
 _CPU_POOL_BYTES = 1 << 30
 # Logits, the copy that is adjusted, its sorted values and their log-softmax.

@@ -22,7 +22,7 @@ from ewe.engine.sequence import Sequence
 from ewe.engine.turns import Turns
 from ewe.engine.workers import Worker
 from ewe.errors import EngineDeadError
-from ewe.json_schema import GRAMMAR_FAILED
+from ewe.text.json_schema import GRAMMAR_FAILED
 from ewe.types import FinishReason, Generation
 
 _IDLE_S = 0.5

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from ewe.checked import why_no_claim
 from ewe.config import FeedbackConfig
 from ewe.engine.sentence_checks import Attempt, Progress, SentenceState
+from ewe.text.check_result import why_no_claim
 from ewe.text.search_text import is_small_talk
 from ewe.types import Lane, ScoredPassage, VerificationResult
 
 if TYPE_CHECKING:
     from ewe.engine.output_text import OutputText, Span
     from ewe.engine.sequence import Sequence
-    from ewe.protocols import FeedbackBuilder
+    from ewe.types.protocols import FeedbackBuilder
 
 # --- What a policy yields. Sentences are named by their index.
 

@@ -14,8 +14,8 @@ from ewe_kernels.penalties import penalise
 from ewe_kernels.sampling import ids_and_logprobs, sample_tokens
 from torch import Tensor
 
-from ewe.attention.packed import to_device, to_host
-from ewe.engine.device import launching_on
+from ewe.engine.attention.packed import to_device, to_host
+from ewe.engine.models.device import launching_on
 from ewe.engine.philox import first_uniforms
 from ewe.engine.sampler import Drawing, SamplingRow, Token
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ewe.errors import SchemaError
-from ewe.json_schema import check_schema
+from ewe.text.json_schema import check_schema
 
 # Free white space would let a model that has nothing to say write blanks up to its limit.
 _FORM = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}

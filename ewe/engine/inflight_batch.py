@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ewe.attention.metadata import ForwardRow, TokenOnDevice
-from ewe.attention.packed import to_device, to_host
+from ewe.engine.attention.metadata import ForwardRow, TokenOnDevice
+from ewe.engine.attention.packed import to_device, to_host
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.sampler import Drawing, PlaceholderToken, PromptScore, SamplingRow, Token, sample
 from ewe.engine.sequence import Sequence
-from ewe.memory.unit_cache import EncodedUnit, UnitCache
+from ewe.engine.units.unit_cache import EncodedUnit, UnitCache
 
 
 @dataclass(slots=True)

@@ -12,21 +12,21 @@ from itertools import takewhile
 from typing import Any
 
 from ewe.config import Config
-from ewe.control_marks import MARK, unmarked
+from ewe.config.memory_mark import PlacedPrompt, split_at_mark
 from ewe.engine.grammar import Grammar, Grammars
+from ewe.engine.kvcache.block_manager import BlockManager
+from ewe.engine.kvcache.block_table import BlockTable
 from ewe.engine.output_text import OutputText
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.request import Request, TokenizedRequest, check_unicode
 from ewe.engine.sequence import Sequence
+from ewe.engine.units.control_tokens import PlainEncoder
+from ewe.engine.units.working_memory import WorkingMemory
 from ewe.errors import InvalidRequestError, PromptTooLongError
-from ewe.kvcache.block_manager import BlockManager
-from ewe.kvcache.block_table import BlockTable
-from ewe.memory.control_tokens import PlainEncoder
-from ewe.memory.working_memory import WorkingMemory
-from ewe.placement import PlacedPrompt, split_at_mark
-from ewe.sampling import SamplingParams
+from ewe.text.control_marks import MARK, unmarked
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Lane, MemoryOptions, ScoredPassage
+from ewe.types.sampling_params import SamplingParams
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,23 +16,23 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ewe.attention.choose import choose_backend
-from ewe.attention.ewe_attention import plan_step, run_flat
-from ewe.attention.merge import Merge
-from ewe.attention.metadata import ForwardRow, place_rows
-from ewe.attention.packed import to_device
-from ewe.attention.placeholders import feed, sources_of
-from ewe.attention.probe import attention_layers
-from ewe.attention.torch_backend import TorchBackend
-from ewe.engine.device import launching_on, on_one_device
+from ewe.config.loading import LoadStep, OnLoad, ignore_step
+from ewe.engine.attention.choose import choose_backend
+from ewe.engine.attention.ewe_attention import plan_step, run_flat
+from ewe.engine.attention.merge import Merge
+from ewe.engine.attention.metadata import ForwardRow, place_rows
+from ewe.engine.attention.packed import to_device
+from ewe.engine.attention.placeholders import feed, sources_of
+from ewe.engine.attention.probe import attention_layers
+from ewe.engine.attention.torch_backend import TorchBackend
+from ewe.engine.kvcache.pool import KVPool, LayerShape
+from ewe.engine.models.device import launching_on, on_one_device
 from ewe.engine.sampler import SamplingRow
-from ewe.kvcache.pool import KVPool, LayerShape
-from ewe.loading import LoadStep, OnLoad, ignore_step
 
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
-    from ewe.engine.row_adapters import RowAdapters
+    from ewe.engine.models.row_adapters import RowAdapters
     from ewe.engine.static_decode import StaticDecoder
     from ewe.engine.text_attention import TextAttention
 
@@ -149,7 +149,7 @@ class ModelRunner:
     def _static_decoder(self) -> StaticDecoder | None:
         if isinstance(self._backend, TorchBackend):
             return None
-        from ewe.attention.triton_backend import TritonBackend
+        from ewe.engine.attention.triton_backend import TritonBackend
         from ewe.engine.static_decode import StaticDecoder
 
         assert isinstance(self._backend, TritonBackend)

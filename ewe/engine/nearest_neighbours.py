@@ -10,12 +10,12 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from ewe.attention.packed import to_device
 from ewe.config import FeedbackConfig
+from ewe.engine.attention.packed import to_device
+from ewe.engine.kvcache.pool import KVPool
 from ewe.engine.neighbours import CopiedText, Mixture, Neighbours, Span, is_acceptable, mix
 from ewe.engine.sampler import SamplingRow
 from ewe.engine.sequence import PendingUnit, Sequence
-from ewe.kvcache.pool import KVPool
 
 
 class NearestNeighbours:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ewe.attention.metadata import ForwardRow
+from ewe.engine.attention.metadata import ForwardRow
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.sampler import SamplingRow
 from ewe.errors import DeviceMemoryError

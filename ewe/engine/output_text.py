@@ -8,7 +8,7 @@ from typing import Any
 from ewe.engine.detokenizer import Detokenizer
 from ewe.engine.sampler import Token
 from ewe.text.sentences import SentenceSplitter
-from ewe.tool_calls.use import ToolUse
+from ewe.text.tool_calls.use import ToolUse
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from ewe.engine.sentence_checks import Check
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker
 from ewe.errors import EngineDeadError
-from ewe.protocols import FeedbackBuilder
 from ewe.types import Lane, Query, VerificationRequest, VerificationResult
+from ewe.types.protocols import FeedbackBuilder
 
 
 class Action(Enum):

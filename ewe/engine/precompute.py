@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ewe.cache_folder import cache_folder
 from ewe.config import Config
+from ewe.config.cache_folder import cache_folder
 from ewe.engine.budget import cache_dtype
-from ewe.engine.fingerprint import identity_of
-from ewe.engine.loader import LoadedModel
+from ewe.engine.kvcache.pool import KVPool
 from ewe.engine.model_runner import ForwardRow, ModelRunner, layer_shapes
+from ewe.engine.models.fingerprint import identity_of
+from ewe.engine.models.loader import LoadedModel
+from ewe.engine.units.disk_cache import DiskCache
+from ewe.engine.units.precomputed import PrecomputedUnits
+from ewe.engine.units.unit_files import read_manifest, unit_key
+from ewe.engine.units.unit_folder import LocalFolder, UnitFolder, open_folder
+from ewe.engine.units.unit_text import UnitTokenizer
+from ewe.engine.units.unit_writer import UnitWriter
 from ewe.errors import ConfigError, InvalidRequestError, PrecomputedError
-from ewe.kvcache.pool import KVPool
-from ewe.memory.disk_cache import DiskCache
-from ewe.memory.precomputed import PrecomputedUnits
-from ewe.memory.unit_files import read_manifest, unit_key
-from ewe.memory.unit_folder import LocalFolder, UnitFolder, open_folder
-from ewe.memory.unit_text import UnitTokenizer
-from ewe.memory.unit_writer import UnitWriter
 from ewe.types import Passage
 
 _GIB = 1 << 30

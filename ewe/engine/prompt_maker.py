@@ -5,10 +5,10 @@ from contextlib import suppress
 from typing import Any
 
 from ewe.config import Config
+from ewe.config.memory_mark import MARK, PROMPT_MARK, PlacedPrompt, split_at_mark
+from ewe.engine.units.unit_text import UnitTokenizer
 from ewe.errors import InvalidRequestError
-from ewe.memory.unit_text import UnitTokenizer
-from ewe.placement import MARK, PROMPT_MARK, PlacedPrompt, split_at_mark
-from ewe.tool_calls.template import ChatTemplate
+from ewe.text.tool_calls.template import ChatTemplate
 from ewe.types import Passage
 
 

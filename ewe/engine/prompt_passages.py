@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from ewe.config.memory_mark import MARK, PlacedPrompt
 from ewe.engine.input_processor import InputProcessor
 from ewe.engine.prompt_maker import PromptMaker
 from ewe.engine.request import TokenizedRequest
 from ewe.engine.sequence import Sequence
 from ewe.errors import PromptTooLongError
-from ewe.placement import MARK, PlacedPrompt
 from ewe.types import Passage, ScoredPassage
 
 _T = TypeVar("_T")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from ewe.config import MemoryConfig
 from ewe.engine.sequence import PendingUnit, Sequence
+from ewe.engine.units.unit_cache import EncodedUnit, UnitCache
+from ewe.engine.units.unit_text import UnitTokenizer, unit_weight
+from ewe.engine.units.working_memory import MemoryUnit
 from ewe.errors import InvalidRequestError, OutOfBlocksError
-from ewe.memory.unit_cache import EncodedUnit, UnitCache
-from ewe.memory.unit_text import UnitTokenizer, unit_weight
-from ewe.memory.working_memory import MemoryUnit
 from ewe.types import Lane, ScoredPassage
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field
 from typing import Any
 
+from ewe.config.memory_mark import PlacedPrompt
 from ewe.engine.stream_events import StreamEvent
 from ewe.errors import InvalidRequestError
-from ewe.placement import PlacedPrompt
-from ewe.sampling import SamplingParams
-from ewe.tool_calls.use import ToolUse
+from ewe.text.tool_calls.use import ToolUse
 from ewe.types import MemoryOptions, Passage
+from ewe.types.sampling_params import SamplingParams
 
 Prompt = str | Batch[int] | PlacedPrompt
 Document = str | Passage

@@ -15,9 +15,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ewe.attention.choose import missing_for_kernels
-from ewe.attention.metadata import TokenOnDevice
-from ewe.sampling import SamplingParams
+from ewe.engine.attention.choose import missing_for_kernels
+from ewe.engine.attention.metadata import TokenOnDevice
+from ewe.types.sampling_params import SamplingParams
 
 _MASK_64 = (1 << 64) - 1
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 
 from ewe.config import SchedulerConfig
 from ewe.engine.inflight_batch import SchedulerOutput
+from ewe.engine.kvcache.block_manager import BlockManager
+from ewe.engine.kvcache.pool import KVPool
 from ewe.engine.model_runner import ForwardRow
 from ewe.engine.policy_runner import Action
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence, SwappedContext
 from ewe.engine.turns import Turns
+from ewe.engine.units.precomputed import Load, PrecomputedUnits
+from ewe.engine.units.unit_cache import EncodedUnit
 from ewe.errors import OutOfBlocksError
-from ewe.kvcache.block_manager import BlockManager
-from ewe.kvcache.pool import KVPool
-from ewe.memory.precomputed import Load, PrecomputedUnits
-from ewe.memory.unit_cache import EncodedUnit
 
 _MOST_SCORED = 256  # tokens of one prompt in one pass that scores them: each has logits of its own
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ewe.engine.sampler import Token
+    from ewe.engine.units.working_memory import MemoryUnit
     from ewe.engine.workers import Job
-    from ewe.memory.working_memory import MemoryUnit
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ewe.engine.grammar import Grammar
+from ewe.engine.kvcache.block_table import BlockTable
+from ewe.engine.kvcache.pool import HostBlocks
 from ewe.engine.output_text import OutputText
 from ewe.engine.request import TokenizedRequest
 from ewe.engine.sampler import PlaceholderToken, PromptScore, SamplingRow
 from ewe.engine.sentence_checks import FeedbackState, fields_of
 from ewe.engine.stream_events import TRACED_EVENTS, StreamEvent
-from ewe.kvcache.block_table import BlockTable
-from ewe.kvcache.pool import HostBlocks
-from ewe.memory.unit_cache import EncodedUnit
-from ewe.memory.unit_text import UnitText
-from ewe.memory.working_memory import WorkingMemory
+from ewe.engine.units.unit_cache import EncodedUnit
+from ewe.engine.units.unit_text import UnitText
+from ewe.engine.units.working_memory import WorkingMemory
 from ewe.types import (
     Evidence,
     FinishReason,

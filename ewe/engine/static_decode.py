@@ -7,14 +7,14 @@ from typing import Any
 import torch
 from ewe_kernels.tiles import next_power_of_two
 
-from ewe.attention.merge import Merge
-from ewe.attention.metadata import ForwardRow, place_rows
-from ewe.attention.probe import AttentionLayer
-from ewe.attention.static_plan import PlanSizes
-from ewe.attention.triton_backend import TritonBackend
+from ewe.engine.attention.merge import Merge
+from ewe.engine.attention.metadata import ForwardRow, place_rows
+from ewe.engine.attention.probe import AttentionLayer
+from ewe.engine.attention.static_plan import PlanSizes
+from ewe.engine.attention.triton_backend import TritonBackend
+from ewe.engine.kvcache.pool import KVPool
 from ewe.engine.sampler import SamplingRow
 from ewe.engine.static_step import StaticStep
-from ewe.kvcache.pool import KVPool
 
 _log = logging.getLogger(__name__)
 # Up to here lanes come in powers of two: the weights are read either way. Beyond, they come in steps of this many.

@@ -14,16 +14,16 @@ import numpy as np
 import torch
 from ewe_kernels.sampling import sample_tokens
 
-from ewe.attention.ewe_attention import StepMetadata, run_flat
-from ewe.attention.metadata import FlatBatch
-from ewe.attention.packed import Packed, Shape
-from ewe.attention.placeholders import feed, sources_of
-from ewe.attention.static_plan import PlanSizes
-from ewe.attention.triton_backend import TritonBackend
-from ewe.attention.triton_plan import Arranged
+from ewe.engine.attention.ewe_attention import StepMetadata, run_flat
+from ewe.engine.attention.metadata import FlatBatch
+from ewe.engine.attention.packed import Packed, Shape
+from ewe.engine.attention.placeholders import feed, sources_of
+from ewe.engine.attention.static_plan import PlanSizes
+from ewe.engine.attention.triton_backend import TritonBackend
+from ewe.engine.attention.triton_plan import Arranged
 from ewe.engine.fused_sampler import DRAWN_BY, draw_parameters
+from ewe.engine.kvcache.pool import KVPool
 from ewe.engine.sampler import SamplingRow
-from ewe.kvcache.pool import KVPool
 
 _PER_TOKEN = ("token_ids", "sources", "positions", "write_slots")
 # What pads an array if not zero: it is known and not drawn, written nowhere, and followed by no draw.

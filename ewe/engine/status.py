@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ewe.engine.core import EngineCore
+    from ewe.engine.kvcache.block_manager import BlockManager
     from ewe.engine.static_decode import StaticDecoder
-    from ewe.kvcache.block_manager import BlockManager
-    from ewe.memory.unit_cache import UnitCache
+    from ewe.engine.units.unit_cache import UnitCache
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ewe.attention.probe import AttentionLayer
-from ewe.kvcache.fp8 import dequantise
-from ewe.kvcache.pool import KVPool
+from ewe.engine.attention.probe import AttentionLayer
+from ewe.engine.kvcache.fp8 import dequantise
+from ewe.engine.kvcache.pool import KVPool
 
 FloatArray = npt.NDArray[np.float32]
 

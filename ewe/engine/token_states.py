@@ -5,11 +5,11 @@ from typing import Any, Literal
 import torch
 from torch.utils.hooks import RemovableHandle
 
-from ewe.attention.ewe_attention import StepMetadata
-from ewe.attention.probe import AttentionLayer
-from ewe.engine.compiled import decoder_layers
+from ewe.engine.attention.ewe_attention import StepMetadata
+from ewe.engine.attention.probe import AttentionLayer
+from ewe.engine.kvcache.pool import TokenStates
+from ewe.engine.models.compiled import decoder_layers
 from ewe.errors import UnsupportedModelError
-from ewe.kvcache.pool import TokenStates
 
 
 def token_states(kind: Literal["hidden", "queries"], model: Any, layers: list[AttentionLayer]) -> TokenStates:

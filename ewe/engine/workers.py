@@ -9,8 +9,8 @@ from itertools import islice
 from numbers import Real
 from typing import Any
 
-from ewe.protocols import Memories, Retriever, Verifier
 from ewe.types import Claim, Evidence, Passage, Query, ScoredPassage, Verdict, VerificationRequest, VerificationResult
+from ewe.types.protocols import Memories, Retriever, Verifier
 
 BatchCall = Callable[[list[Any]], Sequence[Any]]
 

@@ -5,7 +5,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict
 
-from ewe.config_evidence import SEARCH_TOP_K
+from ewe.config.config_evidence import SEARCH_TOP_K
 from ewe.longterm.memory_api import Memory
 from ewe.longterm.memory_search import address
 

@@ -8,7 +8,7 @@ from typing import Any
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory import BaseMemoryBlock
 
-from ewe.config_evidence import SEARCH_TOP_K
+from ewe.config.config_evidence import SEARCH_TOP_K
 from ewe.longterm.memory_api import Memory
 
 

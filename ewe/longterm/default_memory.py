@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 
 from ewe.config import LongTermConfig
+from ewe.config.registry import SCORERS
+from ewe.config.setting_names import NONE
 from ewe.errors import DatastoreError
 from ewe.longterm.evidence import Clock
 from ewe.longterm.recall import MemoryRules
@@ -21,11 +23,9 @@ from ewe.longterm.scoring.forms import (
 )
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
-from ewe.protocols import Retriever
-from ewe.registry import SCORERS
 from ewe.retrieval.encoders import Encoder, SentenceEncoder, builtin_encoder_path
+from ewe.types.protocols import Retriever
 from ewe.verification.judges.protocol import Judge
-from ewe.vocabulary import NONE
 
 DEFAULTS = LongTermConfig()
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ewe.conversation import Conversation
 from ewe.longterm.lasting import lasts
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.referring import resolved
@@ -13,7 +12,7 @@ from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR
 from ewe.longterm.service import MemoryService
 from ewe.longterm.statements import plainly_written, statements
 from ewe.longterm.third_person import in_third_person, own_words
-from ewe.sampling import SamplingParams
+from ewe.text.conversation import Conversation
 from ewe.text.english import FUNCTION_WORDS, stem
 from ewe.text.prompt_injection import (
     addresses_the_reader,
@@ -22,6 +21,7 @@ from ewe.text.prompt_injection import (
 )
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import words
+from ewe.types.sampling_params import SamplingParams
 from ewe.verification.endpoint.protocol import CompletionError
 from ewe.verification.judges.protocol import SUPPORTED, Judge
 

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from ewe.config_evidence import SEARCH_TOP_K, LongTermConfig
-from ewe.conversation import check_conversation
+from ewe.config.config_evidence import SEARCH_TOP_K, LongTermConfig
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.longterm import records
 from ewe.longterm.asked_time import Time, seconds
@@ -21,6 +20,7 @@ from ewe.longterm.scoring.verimem import write_time_prior
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change
 from ewe.longterm.superseded import Superseded, Why
+from ewe.text.conversation import check_conversation
 from ewe.verification.judges.protocol import Judge
 
 Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]

@@ -6,7 +6,7 @@ from ewe.longterm.default_memory import default_memory
 from ewe.longterm.request_memories import RequestMemories
 from ewe.longterm.reviews import BackgroundReviews
 from ewe.longterm.service import MemoryService
-from ewe.protocols import Retriever, Verifier
+from ewe.types.protocols import Retriever, Verifier
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.load import load_configured_judge

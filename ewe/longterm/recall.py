@@ -15,8 +15,8 @@ from ewe.longterm.scoring.threshold import Action, CriticalityEstimator, Veracit
 from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR, recall_uncertainty
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.writing import MemoryWriter
-from ewe.protocols import Retriever
 from ewe.types import Passage
+from ewe.types.protocols import Retriever
 
 _WIDER = 4
 _PASSAGES = 5

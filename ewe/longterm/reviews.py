@@ -12,8 +12,8 @@ from ewe.errors import ConfigError, InvalidRequestError
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store import MemoryStore
-from ewe.protocols import Retriever
 from ewe.retrieval.veracity import half_life_decay
+from ewe.types.protocols import Retriever
 
 _log = logging.getLogger(__name__)
 _PASSAGES = 5

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
-from ewe.config_evidence import SEARCH_TOP_K
-from ewe.lazy import warm
+from ewe.config.config_evidence import SEARCH_TOP_K
+from ewe.config.lazy import warm
 from ewe.longterm.background_vectors import BackgroundEmbedding
 from ewe.longterm.change.change_reading import Stance
 from ewe.longterm.change.change_search import older_statements
@@ -23,9 +23,9 @@ from ewe.longterm.scoring.verimem import write_time_prior
 from ewe.longterm.store import Change, MemoryStore
 from ewe.longterm.superseded import Superseded, Why, former_words, restore, superseded, why
 from ewe.longterm.writing import MemoryWriter
-from ewe.protocols import Retriever
 from ewe.retrieval.encoders import Encoder
 from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
+from ewe.types.protocols import Retriever
 from ewe.verification.judges.protocol import Judge
 
 _TOGETHER = 100  # memories that are added in one transaction, for which others wait

@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ewe.checked import why_no_claim
 from ewe.engine.output import sentence_data
 from ewe.engine.sentence_checks import described
 from ewe.engine.sequence import Sequence
-from ewe.pipelines.steps import Write
+from ewe.policies.steps import Write
+from ewe.text.check_result import why_no_claim
 from ewe.types import FinishReason, Generation, Sentence, VerificationResult
 
 

@@ -3,8 +3,8 @@
 import hashlib
 from dataclasses import replace
 
-from ewe.pipelines.steps import Ask
-from ewe.sampling import SamplingParams
+from ewe.policies.steps import Ask
+from ewe.types.sampling_params import SamplingParams
 
 
 def seed_of(seed: int, index: int, number: int) -> int:

@@ -9,6 +9,8 @@ from functools import cache, partial
 from typing import Any
 
 from ewe.assembly import Engine
+from ewe.config.memory_mark import PlacedPrompt
+from ewe.config.registry import PIPELINES
 from ewe.engine.core import EngineCore
 from ewe.engine.detokenizer import Detokenizer
 from ewe.engine.prompt_maker import PromptMaker
@@ -18,12 +20,10 @@ from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
 from ewe.errors import EngineDeadError, InvalidRequestError, PromptTooLongError
 from ewe.pipelines.pipeline_run import Run
-from ewe.pipelines.steps import Ask, Pipeline, Reading, Reply
-from ewe.placement import PlacedPrompt
-from ewe.registry import PIPELINES
-from ewe.sampling import SamplingParams
-from ewe.tool_calls.use import ToolUse
+from ewe.policies.steps import Ask, Pipeline, Reading, Reply
+from ewe.text.tool_calls.use import ToolUse
 from ewe.types import Generation, Passage
+from ewe.types.sampling_params import SamplingParams
 
 Do = Callable[[Callable[[EngineCore], Any]], None]
 

@@ -15,9 +15,9 @@ from ewe.engine.workers import Job, Worker
 from ewe.errors import EWEError
 from ewe.pipelines.answer import ComposedAnswer
 from ewe.pipelines.asking import answer_params, inner_params, seed_of
-from ewe.pipelines.steps import Ask, Decide, Generate, HasTokens, Pipeline, Reply, Retrieve, Step, Verify, Write
-from ewe.sampling import SamplingParams
+from ewe.policies.steps import Ask, Decide, Generate, HasTokens, Pipeline, Reply, Retrieve, Step, Verify, Write
 from ewe.types import FinishReason, Generation, Passage, Query, VerificationResult
+from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
     from ewe.pipelines.driver import PipelineDriver

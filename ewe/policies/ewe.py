@@ -3,7 +3,6 @@
 from collections.abc import Generator
 from typing import Any
 
-from ewe.checked import CODE, LOOPS, REPEATS
 from ewe.config import FeedbackConfig, Trigger
 from ewe.engine.effects import (
     Answer,
@@ -22,6 +21,7 @@ from ewe.engine.effects import (
 )
 from ewe.engine.sentence_checks import SentenceState
 from ewe.policies.rag import remember_question
+from ewe.text.check_result import CODE, LOOPS, REPEATS
 from ewe.text.search_text import subject_of
 from ewe.text.sentences import code_blocks, is_inside
 from ewe.types import Lane, Verdict

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ewe.lazy import warm
+from ewe.config.lazy import warm
 from ewe.retrieval.dense_index import DenseIndex, IndexKind, resolve_kind
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, snapshot

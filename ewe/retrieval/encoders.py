@@ -11,8 +11,8 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from ewe.config.lazy import Lazy
 from ewe.errors import ConfigError
-from ewe.lazy import Lazy
 
 EXTRA = "install it with pip install 'ewe-engine[dense]'"
 Kind = Literal["SentenceTransformer", "CrossEncoder"]

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from ewe.config.lazy import warm
 from ewe.errors import ConfigError
-from ewe.lazy import warm
-from ewe.protocols import Retriever
 from ewe.retrieval.source import describe
 from ewe.types import ScoredPassage
+from ewe.types.protocols import Retriever
 
 # Chosen on every second query of benchmarks/retrieval_recall.py, in the middle of a plateau. The usual 60 with equal
 # weights gives ranks 1 to 5 nearly the same score, so that a weak retriever drowns the finds of a strong one.

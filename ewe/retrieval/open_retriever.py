@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from ewe.config import FilterConfig, RetrievalConfig
+from ewe.config.registry import RETRIEVERS
+from ewe.config.setting_names import DATASTORES, WIKIPEDIA_SAMPLE, hint
 from ewe.errors import ConfigError, DatastoreError
-from ewe.protocols import Retriever
-from ewe.registry import RETRIEVERS
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.dense import DenseRetriever, stored_vectors
@@ -25,7 +25,7 @@ from ewe.retrieval.vector_stores.stored_retrievers import StoredBM25, StoredDens
 from ewe.retrieval.vector_stores.vector_store import VectorStore
 from ewe.retrieval.veracity import ConfidenceScorer, SourceTable, Weighed
 from ewe.types import Passage
-from ewe.vocabulary import DATASTORES, WIKIPEDIA_SAMPLE, hint
+from ewe.types.protocols import Retriever
 
 _NO_ENCODER = f"no sentence encoder: {EXTRA}"
 _ENCODE_UNASKED = 2000  # passages, some 20 s on two cores

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ewe.config.lazy import warm
 from ewe.errors import ConfigError
-from ewe.lazy import warm
-from ewe.protocols import Retriever
 from ewe.retrieval.encoders import SentenceModel, clean
 from ewe.retrieval.source import describe, searched_text
 from ewe.types import ScoredPassage
+from ewe.types.protocols import Retriever
 
 _DEPTH = 50
 

@@ -10,12 +10,12 @@ from datetime import UTC, date, datetime
 
 import numpy as np
 
+from ewe.config.lazy import warm
 from ewe.errors import ConfigError
-from ewe.lazy import warm
-from ewe.protocols import Retriever
 from ewe.retrieval.source import describe, searched_text
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
+from ewe.types.protocols import Retriever
 
 _ISO = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?!\d)")
 Similarity = Callable[[Sequence[str]], np.ndarray]  # texts to their cosines in [-1, 1], float64 [n, n]

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ewe.conversation import question_of
+from ewe.text.conversation import question_of
 
 FindPassage = Callable[[str], str]
 """What the best passage for a question is about; empty if there is none."""

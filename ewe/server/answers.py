@@ -6,9 +6,9 @@ from operator import add
 from typing import Any, Literal
 from urllib.parse import quote
 
-from ewe.json_schema import GRAMMAR_FAILED
 from ewe.server.error_responses import RefusedError
 from ewe.server.schemas import common as schemas
+from ewe.text.json_schema import GRAMMAR_FAILED
 from ewe.text.prompt_injection import addresses_the_reader
 from ewe.types import Claim, Generation, Passage, Sentence, Verdict
 

@@ -10,8 +10,8 @@ import httpx
 from pydantic import JsonValue
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ewe.batch.requests import BatchRequest
-from ewe.batch.result_log import Reply
+from ewe.server.batch.requests import BatchRequest
+from ewe.server.batch.result_log import Reply
 from ewe.server.engine_service import Service
 from ewe.server.error_responses import RETRY_AFTER_S
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from ewe.batch.dispatch import answer_requests
-from ewe.batch.requests import check_requests, read_requests
-from ewe.batch.result_log import ResultLog, unanswered_line
+from ewe.server.batch.dispatch import answer_requests
+from ewe.server.batch.requests import check_requests, read_requests
+from ewe.server.batch.result_log import ResultLog, unanswered_line
 from ewe.server.batch_calls import BatchCaller
 from ewe.server.batch_store import BatchStore, write_whole
 from ewe.server.engine_service import Service

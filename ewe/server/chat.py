@@ -5,8 +5,6 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
-from ewe.conversation import question_of, texts_of, topic_of
-from ewe.json_schema import check_schema
 from ewe.server.answers import citations, finish_reason
 from ewe.server.bridge import Run
 from ewe.server.chunks import ChunkedAnswer
@@ -17,7 +15,9 @@ from ewe.server.orders import Order
 from ewe.server.schemas import chat_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.streaming import respond
-from ewe.tool_calls.use import Piece, ToolUse, with_id
+from ewe.text.conversation import question_of, texts_of, topic_of
+from ewe.text.json_schema import check_schema
+from ewe.text.tool_calls.use import Piece, ToolUse, with_id
 from ewe.types import Generation, ToolCall
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)

@@ -6,12 +6,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
-from ewe.checked import CheckedSentence
-from ewe.checking import LONGEST_SENTENCE
+from ewe.engine.text_checker import LONGEST_SENTENCE
 from ewe.errors import JudgeError
 from ewe.server.bridge import Run
 from ewe.server.engine_service import Service
 from ewe.server.streaming import Cancellation
+from ewe.text.check_result import CheckedSentence
 from ewe.text.sentences import Span, code_blocks, is_inside
 from ewe.types import Passage, Sentence, Verdict, VerificationRequest, VerificationResult
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 
+from ewe.engine.engine_summary import EngineSummary
 from ewe.engine.request import Request as EngineRequest
 from ewe.engine.status import EngineStatus
 from ewe.errors import SchemaError
@@ -35,7 +36,6 @@ from ewe.server.settings import ServerSettings
 from ewe.server.stream_parts import wanted_events
 from ewe.server.tenants import Tenants
 from ewe.server.text_verifiers import TextVerifiers
-from ewe.summary import EngineSummary
 
 if TYPE_CHECKING:
     from ewe.server.tracing import Tracing

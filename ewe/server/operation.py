@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from ewe.conversation import texts_of
 from ewe.llm import LLM
 from ewe.server import VERSION
 from ewe.server.admission import check_prompt_texts
@@ -15,6 +14,7 @@ from ewe.server.schemas import operation_schemas as schemas
 from ewe.server.schemas.chat_schemas import Message
 from ewe.server.schemas.common import ERROR_RESPONSES
 from ewe.server.streaming import run_in_thread
+from ewe.text.conversation import texts_of
 
 router = APIRouter(tags=["Operation"], responses=ERROR_RESPONSES)
 tokens_router = APIRouter(tags=["vLLM"], route_class=RequestRoute, responses=ERROR_RESPONSES)

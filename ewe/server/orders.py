@@ -8,7 +8,7 @@ from ewe.errors import InvalidRequestError
 from ewe.llm import LLM
 from ewe.server.schemas.common import Document
 from ewe.server.schemas.sampling_schemas import SamplingRequest
-from ewe.tool_calls.use import ToolUse
+from ewe.text.tool_calls.use import ToolUse
 from ewe.types import Passage
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from starlette.types import ASGIApp
 
+from ewe.config.loading import OnLoad
 from ewe.llm import LLM
-from ewe.loading import OnLoad
 from ewe.server.app import create_app
 from ewe.server.draining import FLUSH_S, DrainingServer
 from ewe.server.engine_service import Service

@@ -8,7 +8,6 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
-from ewe.conversation import question_of, texts_of, topic_of
 from ewe.server.answers import citations, ewe_result, usage
 from ewe.server.bridge import Run
 from ewe.server.engine_service import Service, service_of
@@ -20,6 +19,7 @@ from ewe.server.schemas import response_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.schemas.response_format import TextAnswer
 from ewe.server.streaming import StreamedAnswer, respond
+from ewe.text.conversation import question_of, texts_of, topic_of
 from ewe.types import Generation
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from ewe.config import RetrievalConfig
+from ewe.config.lazy import warm
 from ewe.errors import ConfigError
-from ewe.lazy import warm
 from ewe.retrieval.encoders import SentenceEncoder
 from ewe.retrieval.open_retriever import models_of
 from ewe.retrieval.reranker import CrossEncoderScorer

@@ -8,7 +8,7 @@ import yaml
 from pydantic import Field, SecretStr, ValidationError, field_validator
 
 from ewe.config import Config, resolve_config
-from ewe.config_files import SERVER_GROUP, Settings, apply_assignments, explain, load_yaml
+from ewe.config.config_files import SERVER_GROUP, Settings, apply_assignments, explain, load_yaml
 from ewe.errors import ConfigError
 
 PREFIX = "EWE_ENGINE_"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from ewe.loading import LoadStep
+from ewe.config.loading import LoadStep
 from ewe.server import VERSION
 from ewe.server.settings import ServerSettings
 

@@ -12,7 +12,6 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ewe.report.jsonable import jsonable
 from ewe.server.answers import check_finished
 from ewe.server.bridge import Run, RunEvent
 from ewe.server.engine_service import Service, service_of
@@ -23,6 +22,7 @@ from ewe.server.schemas.common import AnswerModel
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.sse import DEATH, DONE, PING, comment
 from ewe.server.stream_parts import Part, StreamParts
+from ewe.text.jsonable import jsonable
 from ewe.types import Generation
 
 _T = TypeVar("_T")

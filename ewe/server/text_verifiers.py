@@ -8,14 +8,14 @@ from functools import partial
 
 from ewe.components import Components, open_checker
 from ewe.config import Config, RetrievalConfig
+from ewe.config.lazy import warm
 from ewe.engine import workers
 from ewe.engine.workers import Worker
 from ewe.errors import JudgeError
-from ewe.lazy import warm
-from ewe.protocols import Retriever, Verifier
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.open_retriever import open_retriever
 from ewe.types import Passage, VerificationRequest, VerificationResult
+from ewe.types.protocols import Retriever, Verifier
 from ewe.verification.claim_verifier import ClaimVerifier
 
 

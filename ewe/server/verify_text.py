@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import AliasPath, Field
 
-from ewe.checked import CheckedText
-from ewe.checking import check_text
+from ewe.engine.text_checker import check_text
 from ewe.errors import InvalidRequestError
 from ewe.server.admission import check_texts
 from ewe.server.answers import support_score, wire_source
@@ -18,6 +17,7 @@ from ewe.server.orders import passages_of
 from ewe.server.schemas import common as schemas
 from ewe.server.streaming import Cancellation, run_in_thread
 from ewe.server.text_verifiers import TextVerifiers, TimedVerifier
+from ewe.text.check_result import CheckedText
 
 router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 

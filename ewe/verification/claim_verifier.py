@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from ewe.errors import EWEError, InvalidRequestError
-from ewe.protocols import ClaimExtractor, Retriever
 from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 from ewe.types import Claim, Evidence, Passage, SentenceClaims, Verdict, VerificationRequest, VerificationResult
+from ewe.types.protocols import ClaimExtractor, Retriever
 from ewe.verification.claim_reading import ClaimReader, ClaimReading, StatedClaim
 from ewe.verification.combination import UNSUPPORTED, Decision, combine, is_conflict
 from ewe.verification.decision import DecisionRule

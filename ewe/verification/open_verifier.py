@@ -1,9 +1,9 @@
 """Verifiers by name."""
 
 from ewe.config import VerificationConfig
+from ewe.config.registry import EXTRACTORS, VERIFIERS
 from ewe.errors import ConfigError
-from ewe.protocols import ClaimExtractor, Retriever, Verifier
-from ewe.registry import EXTRACTORS, VERIFIERS
+from ewe.types.protocols import ClaimExtractor, Retriever, Verifier
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
 from ewe.verification.decision import rule_for
 from ewe.verification.endpoint import is_endpoint, open_endpoint

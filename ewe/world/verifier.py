@@ -9,9 +9,9 @@ from functools import cache, lru_cache
 from itertools import chain
 
 from ewe.config import VerificationConfig
-from ewe.protocols import Retriever
 from ewe.text.words import words
 from ewe.types import Evidence, Passage, Verdict, VerificationRequest, VerificationResult
+from ewe.types.protocols import Retriever
 from ewe.verification.combination import UNSUPPORTED, Decision, JudgedPiece, Thresholds, combine, source_weight
 from ewe.world.claims import FactClaim, claims_of
 from ewe.world.people import Fact

@@ -11,7 +11,7 @@ from server_rig import LONG, PROMPT, httpx, serving, wait_until_idle
 
 from ewe import LLM
 from ewe.config import resolve_config
-from ewe.engine.loader import LoadedModel, load_model
+from ewe.engine.models.loader import LoadedModel, load_model
 from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings
 

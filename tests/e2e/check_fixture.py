@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from show_fixture import HOSTILE
 
-from ewe.checked import CheckedSentence, CheckedText
 from ewe.errors import EWEError
+from ewe.text.check_result import CheckedSentence, CheckedText
 from ewe.types import Claim, Evidence, Passage, Sentence, Verdict, VerificationRequest, VerificationResult
 
 ALMANAC = Passage("p1", "Mirela Hask is a hydrologist, born in Orvane on 3 May 1931.", "Mirela Hask", "Almanac")

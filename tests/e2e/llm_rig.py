@@ -13,9 +13,9 @@ from parity.families import CONFIGS
 from transformers import AutoModelForCausalLM
 from unit.engine_tokenizers import sentencepiece_like
 
-import ewe.attention.ewe_attention  # noqa: F401  (registers the attention)
+import ewe.engine.attention.ewe_attention  # noqa: F401  (registers the attention)
 from ewe import LLM
-from ewe.engine.loader import LoadedModel
+from ewe.engine.models.loader import LoadedModel
 
 MAX_LEN = 400
 

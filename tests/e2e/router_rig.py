@@ -9,8 +9,8 @@ from typing import Any
 from server_rig import http, httpx, serving, wait_for
 from stand_in_servers import Server
 
-from ewe.router.replicas import Replica, ReplicaSet
-from ewe.router.router_app import create_router
+from ewe.server.router.replicas import Replica, ReplicaSet
+from ewe.server.router.router_app import create_router
 
 CHAT = "/v1/chat/completions"
 

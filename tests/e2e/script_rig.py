@@ -17,9 +17,9 @@ from unit.engine_tokenizers import byte_level
 from ewe import LLM
 from ewe.assembly import wire
 from ewe.config import Config
-from ewe.engine.loader import LoadedModel
+from ewe.engine.kvcache.pool import KVPool, LayerShape
 from ewe.engine.model_runner import ForwardResult, ForwardRow
-from ewe.kvcache.pool import KVPool, LayerShape
+from ewe.engine.models.loader import LoadedModel
 
 Script = Callable[[str, int], str]
 """From a prompt and the number of units in memory to the whole answer."""

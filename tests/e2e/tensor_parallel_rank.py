@@ -14,8 +14,8 @@ from torch import distributed
 from transformers import AutoModelForCausalLM
 
 from ewe.config import ModelConfig
-from ewe.distributed.group import join, leave, refuse_unshardable
-from ewe.engine.loader import load_model
+from ewe.engine.distributed.group import join, leave, refuse_unshardable
+from ewe.engine.models.loader import load_model
 from ewe.errors import EWEError
 
 WEIGHTS = [0.25, 1.0, 3.5, 0.6]

@@ -20,10 +20,10 @@ from unit.engine_tokenizers import byte_level
 
 from ewe import LLM, Passage, SamplingParams
 from ewe.cli.index_precompute import _prefix
-from ewe.engine.loader import LoadedModel
+from ewe.config.memory_mark import PlacedPrompt
+from ewe.engine.models.loader import LoadedModel
 from ewe.engine.precompute import precompute
 from ewe.errors import ConfigError, InvalidRequestError, PrecomputedError
-from ewe.placement import PlacedPrompt
 
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}\n{% endfor %}<assistant>"
 TEN = SamplingParams(max_tokens=10, ignore_eos=True)

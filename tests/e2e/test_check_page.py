@@ -9,9 +9,9 @@ from check_fixture import SENTENCES, checked_text
 from show_fixture import HOSTILE
 from test_trace_page import Page, parsed
 
-from ewe.checked import CheckedSentence, CheckedText
-from ewe.report import check_page
-from ewe.report.check_page import _PART
+from ewe.evaluation.report import check_page
+from ewe.evaluation.report.check_page import _PART
+from ewe.text.check_result import CheckedSentence, CheckedText
 from ewe.types import Sentence, Verdict
 
 

@@ -12,9 +12,9 @@ from chromium_rig import all_of, complaints, expect_readable, find, hover, keys,
 from show_fixture import HOSTILE
 from test_check_page import long_text
 
-from ewe.checked import CheckedText
-from ewe.report import write_check_page
-from ewe.report.check_page import _PART
+from ewe.evaluation.report import write_check_page
+from ewe.evaluation.report.check_page import _PART
+from ewe.text.check_result import CheckedText
 
 SCORES = {"precision": 0.5, "recall": 1.0, "f1": 2 / 3, "k": 2}
 

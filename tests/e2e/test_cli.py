@@ -24,8 +24,8 @@ from ewe.cli.options import sampling_params
 from ewe.config import Config
 from ewe.errors import ConfigError
 from ewe.retrieval.datastore import Datastore
-from ewe.sampling import SamplingParams
 from ewe.types import Verdict
+from ewe.types.sampling_params import SamplingParams
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.cli.main import app
 from ewe.config import Config
-from ewe.router.ray_data import BatchAnswerer
+from ewe.server.router.ray_data import BatchAnswerer
 from ewe.server.settings import ServerSettings
 
 CHAT = "/v1/chat/completions"

@@ -17,7 +17,7 @@ from shared_data import require
 from typer.testing import CliRunner
 
 from ewe.cli.main import app
-from ewe.eval import factuality_run
+from ewe.evaluation import factuality_run
 
 ROOT = Path(__file__).parents[2]
 WORLD = ["eval", "world", "--people", "2", "--seeds", "1", "--policies", "plain,ewe", "--max-tokens", "32"]

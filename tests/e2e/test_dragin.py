@@ -13,9 +13,9 @@ from e2e import llm_rig
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-import ewe.attention.ewe_attention  # noqa: F401  (registers the attention)
+import ewe.engine.attention.ewe_attention  # noqa: F401  (registers the attention)
 from ewe import LLM, Generation, Passage, SamplingParams
-from ewe.engine.loader import LoadedModel
+from ewe.engine.models.loader import LoadedModel
 from ewe.text.english import FUNCTION_WORDS
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import ScoredPassage

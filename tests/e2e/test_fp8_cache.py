@@ -20,8 +20,8 @@ from ewe.config import Config, resolve_config
 from ewe.engine.budget import plan_memory
 from ewe.engine.model_runner import layer_shapes
 from ewe.engine.precompute import precompute
+from ewe.engine.units.unit_files import SHARDS
 from ewe.errors import ConfigError, PrecomputedError
-from ewe.memory.unit_files import SHARDS
 from ewe.world.builtin import builtin_datastore
 
 IN_FP8 = ["cache.dtype=fp8_e4m3"]

@@ -10,7 +10,7 @@ from unit.engine_parts import number
 
 from ewe import LLM, Claim, Evidence, Generation, Passage, SamplingParams, Verdict
 from ewe.config import resolve_config
-from ewe.engine.loader import LoadedModel, load_model
+from ewe.engine.models.loader import LoadedModel, load_model
 from ewe.types import VerificationRequest, VerificationResult
 from ewe.world.builtin import load_world
 

@@ -11,8 +11,8 @@ import pytest
 from e2e.llm_rig import MAX_LEN, loaded, tiny_llm
 
 from ewe import LLM, AsyncLLM, SamplingParams
-from ewe.conversation import as_conversations
 from ewe.errors import InvalidRequestError
+from ewe.text.conversation import as_conversations
 
 TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}It"
 TEN = SamplingParams(max_tokens=10, ignore_eos=True)

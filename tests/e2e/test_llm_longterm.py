@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from ewe import LLM, AsyncLLM, MemoryOptions, Passage, SamplingParams
 from ewe.cli.main import app
 from ewe.config import resolve_config
-from ewe.engine.loader import LoadedModel, load_model
+from ewe.engine.models.loader import LoadedModel, load_model
 from ewe.errors import ConfigError, DatastoreError, EWEError, InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.service import MemoryService

@@ -13,9 +13,9 @@ pytest.importorskip("lm_eval", reason='the harness is not installed: pip install
 
 from lm_eval.api.registry import get_model
 
-import ewe.eval.lm_eval_model as module
+import ewe.evaluation.lm_eval_model as module
 from ewe.llm import LLM
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 PAIRS = [("The cat sat on", " the mat"), ("", "the dog"), ("A b", " c")]
 

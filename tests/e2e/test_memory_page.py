@@ -11,7 +11,7 @@ from memory_fixture import CONTENT, contradictions, hostile, memory, revisions
 from show_fixture import HOSTILE
 from test_trace_page import Page, parsed
 
-from ewe.report import memory_page, write_memory_page
+from ewe.evaluation.report import memory_page, write_memory_page
 
 
 def test_nothing_is_loaded_from_elsewhere_and_only_its_own_script_runs() -> None:

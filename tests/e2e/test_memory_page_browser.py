@@ -12,7 +12,7 @@ from chromium_rig import all_of, complaints, expect_readable, find, hover, keys,
 from memory_fixture import CONTENT, contradictions, hostile, memory, revisions
 from show_fixture import HOSTILE
 
-from ewe.report import write_memory_page
+from ewe.evaluation.report import write_memory_page
 
 RIGHT, LEFT, HOME, END, ENTER, ESCAPE = "\ue014", "\ue012", "\ue011", "\ue010", "\ue007", "\ue00c"
 

@@ -21,11 +21,11 @@ from unit.engine_tokenizers import sentencepiece_like
 
 from ewe import LLM, AsyncLLM, SamplingParams
 from ewe.cli.main import app
-from ewe.engine.loader import LoadedModel
+from ewe.config.registry import PIPELINES
+from ewe.engine.models.loader import LoadedModel
 from ewe.engine.request import Request
 from ewe.errors import InvalidRequestError
-from ewe.pipelines.self_rag_like import TOKENS
-from ewe.registry import PIPELINES
+from ewe.policies.self_rag_like import TOKENS
 from ewe.types import Generation, Passage, ScoredPassage
 from ewe.world.builtin import example_prompts
 
@@ -220,7 +220,7 @@ def test_a_folder_of_a_model_trained_to_reflect_is_scored_as_in_the_paper(
     tokenizer, trained = reflecting_model()
     tokenizer.save_pretrained(tmp_path)
     trained.save_pretrained(tmp_path)
-    monkeypatch.setattr("ewe.pipelines.self_rag_like._LIKELIEST", len(tokenizer))  # these weights are less sure
+    monkeypatch.setattr("ewe.policies.self_rag_like._LIKELIEST", len(tokenizer))  # these weights are less sure
     settings = {**PIPELINE, "step_tokens": 16, "retrieve_prob": 0.0}
     config = {"policy": "self-rag-like", "pipeline": settings, "memory": {"unit_tokens": 60}, "verifier": "none"}
     with LLM(str(tmp_path), config=config, datastore=Shelf()) as llm:

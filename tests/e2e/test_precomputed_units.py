@@ -24,16 +24,16 @@ from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 from unit.engine_tokenizers import byte_level, sentencepiece_like
 
-import ewe.attention.ewe_attention  # noqa: F401  (registers the attention)
+import ewe.engine.attention.ewe_attention  # noqa: F401  (registers the attention)
 from ewe import LLM, Generation, Passage, SamplingParams
-from ewe.cache_folder import cache_folder
 from ewe.cli.main import app
 from ewe.config import Config, resolve_config
+from ewe.config.cache_folder import cache_folder
 from ewe.engine.budget import cache_dtype
-from ewe.engine.loader import LoadedModel
+from ewe.engine.models.loader import LoadedModel
 from ewe.engine.precompute import precompute
+from ewe.engine.units.unit_files import SHARDS
 from ewe.errors import PrecomputedError
-from ewe.memory.unit_files import SHARDS
 from ewe.world.builtin import builtin_datastore
 
 PASSAGES = [
@@ -262,8 +262,8 @@ import time
 from itertools import count
 from pathlib import Path
 import torch
-from ewe.memory.unit_files import UnitIdentity
-from ewe.memory.unit_writer import UnitWriter
+from ewe.engine.units.unit_files import UnitIdentity
+from ewe.engine.units.unit_writer import UnitWriter
 identity = UnitIdentity("w", "c", "t", "{text}", 8, "float32", ((2, 3, 4),))
 with UnitWriter(Path(sys.argv[1]), identity, shard_bytes=3000) as writer:
     for number in count():
@@ -273,8 +273,8 @@ with UnitWriter(Path(sys.argv[1]), identity, shard_bytes=3000) as writer:
 
 
 def test_a_process_that_is_killed_leaves_whole_files(tmp_path: Path) -> None:
-    from ewe.memory.unit_files import UnitIdentity, open_units, unit_key
-    from ewe.memory.unit_writer import UnitWriter
+    from ewe.engine.units.unit_files import UnitIdentity, open_units, unit_key
+    from ewe.engine.units.unit_writer import UnitWriter
 
     identity = UnitIdentity("w", "c", "t", "{text}", 8, "float32", ((2, 3, 4),))
     for round_ in range(2):

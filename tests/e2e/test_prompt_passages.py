@@ -11,10 +11,10 @@ from transformers import PreTrainedTokenizerFast
 from unit.engine_tokenizers import byte_level
 
 from ewe import LLM, Passage, SamplingParams
-from ewe.control_marks import MARK
-from ewe.engine.loader import LoadedModel
+from ewe.engine.models.loader import LoadedModel
 from ewe.engine.request import TokenizedRequest
 from ewe.retrieval.datastore import Datastore
+from ewe.text.control_marks import MARK
 from ewe.types import Generation
 
 TWELVE = SamplingParams(max_tokens=12, ignore_eos=True)

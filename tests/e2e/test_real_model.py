@@ -8,7 +8,7 @@ from real_models import require_model
 from transformers import AutoModelForCausalLM
 
 from ewe import LLM, SamplingParams
-from ewe.known_models import KNOWN_MODELS
+from ewe.config.known_models import KNOWN_MODELS
 
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
 

@@ -14,9 +14,9 @@ import pytest
 from server_rig import events_of, http, httpx, serving, wait_for
 from stand_in_servers import Actor, Server, running
 
-from ewe.router import proxy
-from ewe.router.replicas import Replica, ReplicaSet
-from ewe.router.router_app import create_router
+from ewe.server.router import proxy
+from ewe.server.router.replicas import Replica, ReplicaSet
+from ewe.server.router.router_app import create_router
 
 CHAT = "/v1/chat/completions"
 OPENING, NEWS = 'data: {"delta": ""}\n\n', 'data: {"delta": "Hello"}\n\n'

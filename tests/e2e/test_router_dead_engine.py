@@ -14,9 +14,9 @@ from server_rig import http, httpx, serving, wait_for
 from stand_in_servers import Actor, Server, running
 
 from ewe import LLM
-from ewe.router import replicas as replicas_module
-from ewe.router.replicas import ReplicaSet
 from ewe.server.app import create_app
+from ewe.server.router import replicas as replicas_module
+from ewe.server.router.replicas import ReplicaSet
 
 OPENING, NEWS, DONE = 'data: {"delta": ""}\n\n', 'data: {"delta": "Hello"}\n\n', "data: [DONE]\n\n"
 ERROR = {"error": {"message": "the engine is not running", "code": "engine_dead"}}

@@ -12,9 +12,9 @@ from router_rig import CHAT, ask, owner_first, routing
 from server_rig import http, httpx, serving, wait_for
 from stand_in_servers import Actor, Server, running
 
-from ewe.router import router_app
-from ewe.router.replicas import Replica, ReplicaSet
-from ewe.router.router_app import create_router
+from ewe.server.router import router_app
+from ewe.server.router.replicas import Replica, ReplicaSet
+from ewe.server.router.router_app import create_router
 
 
 @pytest.fixture

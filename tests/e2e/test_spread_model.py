@@ -21,12 +21,12 @@ from tolerances import LOGPROBS
 from ewe import LLM, SamplingParams
 from ewe.cli import eval_qa, model
 from ewe.config import ModelConfig, resolve_config
-from ewe.engine import device_map
-from ewe.engine.loader import load_model
+from ewe.engine.models import device_map
+from ewe.engine.models.loader import load_model
 from ewe.engine.precompute import precompute
 from ewe.errors import ConfigError
-from ewe.eval import factuality_run
-from ewe.eval.factuality import Found
+from ewe.evaluation import factuality_run
+from ewe.evaluation.factuality import Found
 from ewe.world.builtin import load_world
 
 AUTO = "model.device_map=auto"

@@ -21,7 +21,7 @@ from tolerances import LOGPROBS
 
 from ewe import LLM, Generation, SamplingParams
 from ewe.config import Config, ModelConfig, resolve_config
-from ewe.engine.loader import load_model
+from ewe.engine.models.loader import load_model
 from ewe.engine.precompute import precompute
 from ewe.errors import ConfigError, EngineDeadError
 from ewe.world.builtin import load_world
@@ -218,7 +218,7 @@ def test_a_rank_that_dies_while_the_model_is_read_is_the_error() -> None:
     def kill(step: object) -> None:
         if "allocating" in str(step):
             for child in psutil.Process().children():
-                if "ewe.distributed.worker" in child.cmdline():
+                if "ewe.engine.distributed.worker" in child.cmdline():
                     child.kill()
 
     with pytest.raises(EngineDeadError, match="signal 9"):

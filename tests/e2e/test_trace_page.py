@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from show_fixture import HOSTILE, PASSAGES, PROMPT, generation
 
-from ewe.report import jsonable, trace_lines, trace_page
+from ewe.evaluation.report import trace_lines, trace_page
+from ewe.text.jsonable import jsonable
 from ewe.types import Generation, Passage, TraceEvent, Verdict
 
 

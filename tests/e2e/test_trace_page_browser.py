@@ -14,7 +14,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from show_fixture import HOSTILE, PASSAGES, PROMPT, generation
 from test_trace_page import hostile
 
-from ewe.report import write_page
+from ewe.evaluation.report import write_page
 
 
 @pytest.fixture

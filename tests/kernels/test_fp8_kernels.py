@@ -20,13 +20,13 @@ from test_triton_rows import BLOCKS, DIM, KV_HEADS, expected_outputs, make_call,
 from tolerances import ATTENTION, LOGPROBS, SHARES
 from transformers import AutoModelForCausalLM
 
-from ewe.attention.backend import LayerCall
-from ewe.attention.metadata import place_rows
-from ewe.attention.probe import attention_layers
-from ewe.attention.torch_backend import TorchBackend
-from ewe.attention.triton_backend import TritonBackend
+from ewe.engine.attention.backend import LayerCall
+from ewe.engine.attention.metadata import place_rows
+from ewe.engine.attention.probe import attention_layers
+from ewe.engine.attention.torch_backend import TorchBackend
+from ewe.engine.attention.triton_backend import TritonBackend
+from ewe.engine.kvcache.fp8 import FP8, dequantise, quantise
 from ewe.engine.static_decode import StaticDecoder
-from ewe.kvcache.fp8 import FP8, dequantise, quantise
 
 SLOTS = 12
 

@@ -16,12 +16,12 @@ from torch import nn
 from transformers import AutoModelForCausalLM
 from triton_interpreter import INTERPRETED
 
-from ewe.attention.triton_backend import TritonBackend
-from ewe.engine.fused_layer import fuse_layers, unfuse_layers
-from ewe.engine.quantization import shrink
-from ewe.engine.row_adapters import RowAdapters
-from ewe.kvcache.fp8 import FP8
-from ewe.lora import Adapter, LowRank
+from ewe.config.lora import Adapter, LowRank
+from ewe.engine.attention.triton_backend import TritonBackend
+from ewe.engine.kvcache.fp8 import FP8
+from ewe.engine.models.fused_layer import fuse_layers, unfuse_layers
+from ewe.engine.models.quantization import shrink
+from ewe.engine.models.row_adapters import RowAdapters
 
 on_devices = pytest.mark.parametrize(
     "device",

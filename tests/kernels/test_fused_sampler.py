@@ -13,7 +13,7 @@ from triton_interpreter import INTERPRETED
 
 from ewe.engine.fused_sampler import sample_fused
 from ewe.engine.sampler import SamplingRow, sample, sample_in_torch
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 VOCAB = 150
 on_devices = pytest.mark.parametrize(

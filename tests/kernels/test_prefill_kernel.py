@@ -10,7 +10,7 @@ from kernel_parts import BLOCK, PRECISIONS, int32, make_pool
 from parity.oracle import literal_attention
 from tolerances import ATTENTION
 
-from ewe.attention.merge import merge_biases
+from ewe.engine.attention.merge import merge_biases
 
 VALUE_DIM = 16
 # Query heads, key heads, width of keys, cap, window.

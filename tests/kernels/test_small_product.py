@@ -13,10 +13,10 @@ from tolerances import ATTENTION, LOGPROBS
 from torch import nn
 from triton_interpreter import INTERPRETED
 
-from ewe.attention.probe import attention_layers
-from ewe.attention.triton_backend import TritonBackend
-from ewe.engine.quantization import FewRows, SmallLinear, round_rows, shrink
-from ewe.engine.small_products import try_out
+from ewe.engine.attention.probe import attention_layers
+from ewe.engine.attention.triton_backend import TritonBackend
+from ewe.engine.models.quantization import FewRows, SmallLinear, round_rows, shrink
+from ewe.engine.models.small_products import try_out
 from ewe.engine.static_decode import StaticDecoder
 
 DEVICES = [

@@ -21,9 +21,9 @@ from triton_interpreter import INTERPRETED
 from benchmarks.feedback import Library, Script
 from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
+from ewe.config.memory_mark import PlacedPrompt
+from ewe.engine.kvcache.pool import KVPool, LayerShape
 from ewe.errors import DeviceMemoryError
-from ewe.kvcache.pool import KVPool, LayerShape
-from ewe.placement import PlacedPrompt
 from ewe.types import Query
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="there is a real GPU")

@@ -18,13 +18,13 @@ from parity.paged import PagedModel
 from tolerances import LOGPROBS
 from triton_interpreter import INTERPRETED
 
-from ewe.attention.metadata import TokenOnDevice
-from ewe.attention.probe import attention_layers
-from ewe.attention.triton_backend import TritonBackend
+from ewe.engine.attention.metadata import TokenOnDevice
+from ewe.engine.attention.probe import attention_layers
+from ewe.engine.attention.triton_backend import TritonBackend
 from ewe.engine.fused_sampler import fetch, sample_fused
 from ewe.engine.sampler import SamplingRow, sample_in_torch
 from ewe.engine.static_decode import StaticDecoder, buckets_for, lanes_for
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 GENERATOR = torch.Generator().manual_seed(6)
 BLOCK = 4
@@ -434,7 +434,7 @@ def test_a_step_that_has_no_room_takes_the_present_path(device, sizes):
     decoder.close()
     decoder._units = sizes.get("units", 16)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ewe.attention.static_plan._STATES_PER_SEGMENT", 1)
+        patch.setattr("ewe.engine.attention.static_plan._STATES_PER_SEGMENT", 1)
         patch.setattr(decoder._backend, "wanted_pieces", 1)
         if "blocks" in sizes:
             patch.setattr(decoder._pool, "num_blocks", 1)

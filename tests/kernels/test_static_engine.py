@@ -12,10 +12,10 @@ from benchmarks.common import SMOKE
 from benchmarks.feedback import Library, Script
 from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
-from ewe.attention.triton_backend import TritonBackend
+from ewe.config.memory_mark import PlacedPrompt
+from ewe.engine.attention.triton_backend import TritonBackend
 from ewe.engine.model_runner import ModelRunner
 from ewe.engine.static_decode import StaticDecoder
-from ewe.placement import PlacedPrompt
 
 # As small as sentences allow; the interpreter is slow.
 SHAPE = {

@@ -8,7 +8,7 @@ from parity.families import VOCAB, build
 from parity.paged import PagedModel
 from tolerances import LOGPROBS
 
-from ewe.attention.triton_backend import TritonBackend
+from ewe.engine.attention.triton_backend import TritonBackend
 
 GENERATOR = torch.Generator().manual_seed(4)
 

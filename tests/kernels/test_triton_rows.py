@@ -11,12 +11,12 @@ from kernel_parts import BLOCK, PRECISIONS
 from parity.oracle import literal_attention, literal_in_prompt
 from tolerances import ATTENTION, SHARES
 
-from ewe.attention.backend import LayerCall
-from ewe.attention.metadata import ForwardRow, place_rows
-from ewe.attention.packed import Packed
-from ewe.attention.static_plan import PlanSizes
-from ewe.attention.torch_backend import TorchBackend
-from ewe.attention.triton_backend import TritonBackend
+from ewe.engine.attention.backend import LayerCall
+from ewe.engine.attention.metadata import ForwardRow, place_rows
+from ewe.engine.attention.packed import Packed
+from ewe.engine.attention.static_plan import PlanSizes
+from ewe.engine.attention.torch_backend import TorchBackend
+from ewe.engine.attention.triton_backend import TritonBackend
 
 KV_HEADS, GROUPS, DIM, BLOCKS = 2, 3, 16, 120
 SCALE = DIM**-0.5

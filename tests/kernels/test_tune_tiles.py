@@ -15,7 +15,7 @@ from triton_interpreter import INTERPRETED
 
 from benchmarks.attention import Clock
 from benchmarks.attention_problem import Shape
-from ewe.attention import triton_backend
+from ewe.engine.attention import triton_backend
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "tune_tiles.py"
 

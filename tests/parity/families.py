@@ -24,7 +24,7 @@ from transformers import (
     Qwen3Config,
 )
 
-import ewe.attention.ewe_attention  # noqa: F401  (registers the attention)
+import ewe.engine.attention.ewe_attention  # noqa: F401  (registers the attention)
 
 VOCAB = 97
 WINDOW = 12

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import torch
 
-from ewe.attention.probe import attention_layers
+from ewe.engine.attention.probe import attention_layers
+from ewe.engine.kvcache.block_manager import BlockManager
+from ewe.engine.kvcache.block_table import BlockTable
+from ewe.engine.kvcache.pool import KVPool
 from ewe.engine.model_runner import ForwardResult, ForwardRow, ModelRunner, layer_shapes
 from ewe.engine.token_states import token_states
-from ewe.kvcache.block_manager import BlockManager
-from ewe.kvcache.block_table import BlockTable
-from ewe.kvcache.pool import KVPool
 
 
 @dataclass

@@ -10,7 +10,7 @@ from parity.families import build
 from parity.paged import PagedModel
 from tolerances import LOGPROBS
 
-from ewe.engine.compiled import compile_layers, undo_compile
+from ewe.engine.models.compiled import compile_layers, undo_compile
 
 UNITS = [[5, 6, 7, 8], [9, 10, 11, 12, 13]]
 

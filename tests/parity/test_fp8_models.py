@@ -9,9 +9,9 @@ from parity.paged import PagedModel
 from parity.test_mixed_batches import NEW_UNIT, SEQUENCES, contexts
 from tolerances import LOGPROBS, SHARES
 
-from ewe.attention.torch_backend import TorchBackend
-from ewe.kvcache.block_table import BlockTable
-from ewe.kvcache.fp8 import FP8, dequantise, quantise
+from ewe.engine.attention.torch_backend import TorchBackend
+from ewe.engine.kvcache.block_table import BlockTable
+from ewe.engine.kvcache.fp8 import FP8, dequantise, quantise
 
 UNIT, PROMPT, ONE, OTHER = [5, 9, 14, 3, 77], list(range(20, 31)), [40, 41, 42, 43, 44, 45], [60, 61]
 

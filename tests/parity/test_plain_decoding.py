@@ -10,7 +10,7 @@ from parity.families import FAMILIES, VOCAB, WINDOW, build, generated_greedily
 from parity.paged import PagedModel
 from tolerances import LOGPROBS
 
-from ewe.attention.metadata import TokenOnDevice
+from ewe.engine.attention.metadata import TokenOnDevice
 
 PROMPT = torch.randint(3, VOCAB, (30,), generator=torch.Generator().manual_seed(1)).tolist()
 NEW_TOKENS = 20

@@ -11,9 +11,9 @@ from parity.paged import Context, PagedModel
 from tolerances import LOGPROBS, SHARES
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ewe.attention.probe import attention_layers
+from ewe.engine.attention.probe import attention_layers
+from ewe.engine.kvcache.fp8 import FP8
 from ewe.engine.text_attention import text_attention
-from ewe.kvcache.fp8 import FP8
 
 PROMPT, TEXT = 9, 14
 

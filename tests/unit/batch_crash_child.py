@@ -6,9 +6,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from ewe.batch.dispatch import answer_requests
-from ewe.batch.requests import BatchRequest, read_requests
-from ewe.batch.result_log import Reply, ResultLog
+from ewe.server.batch.dispatch import answer_requests
+from ewe.server.batch.requests import BatchRequest, read_requests
+from ewe.server.batch.result_log import Reply, ResultLog
 
 
 async def echo(request: BatchRequest) -> Reply:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ewe.eval.factuality import Answer, Grade, Preference, Record
-from ewe.eval.factuality_report import Run
+from ewe.evaluation.factuality import Answer, Grade, Preference, Record
+from ewe.evaluation.factuality_report import Run
 
 STATS = {"prompt_tokens": 10, "unit_tokens_encoded": 5, "tokens_kept": 20, "tokens_discarded": 5, "passes": 30}
 STATS |= {"retrievals": 2, "rewrites": 1}

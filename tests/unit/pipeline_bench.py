@@ -16,9 +16,9 @@ from ewe.engine.request import Request
 from ewe.engine.sequence import Sequence
 from ewe.engine.stream_events import StreamEvent
 from ewe.pipelines.driver import PipelineDriver
-from ewe.pipelines.steps import Pipeline, Steps
-from ewe.sampling import SamplingParams
+from ewe.policies.steps import Pipeline, Steps
 from ewe.types import Generation
+from ewe.types.sampling_params import SamplingParams
 
 
 class Scripted:

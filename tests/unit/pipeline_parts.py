@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ewe.pipelines.steps import Ask, Decide, Generate, HasTokens, Pipeline, Reply, Retrieve, Verify, Write
+from ewe.policies.steps import Ask, Decide, Generate, HasTokens, Pipeline, Reply, Retrieve, Verify, Write
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 
 Model = Callable[[Ask], Reply]

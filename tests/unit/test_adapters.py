@@ -15,11 +15,11 @@ from transformers import AutoModelForCausalLM
 
 from ewe.components import preflight
 from ewe.config import Config, MemoryConfig, ModelConfig
-from ewe.engine import model_files
-from ewe.engine.fingerprint import identity_of
-from ewe.engine.loader import load_model
+from ewe.config.known_models import KNOWN_MODELS
+from ewe.engine.models import model_files
+from ewe.engine.models.fingerprint import identity_of
+from ewe.engine.models.loader import load_model
 from ewe.errors import ConfigError
-from ewe.known_models import KNOWN_MODELS
 
 TOKEN_IDS = torch.tensor([[1, 5, 9, 40, 7, 3]])
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from ewe.addresses import without_secrets
 from ewe.cli.main import app
 from ewe.config import Config
+from ewe.config.addresses import without_secrets
+from ewe.engine.units.unit_folder import open_folder
 from ewe.errors import ConfigError
-from ewe.memory.unit_folder import open_folder
 
 WITH_SECRETS = [
     "ftp://ann:hidden@host/units",

@@ -10,10 +10,10 @@ import torch
 from parity.oracle import literal_attention, literal_in_prompt
 from tolerances import ATTENTION
 
-from ewe.attention.backend import LayerCall
-from ewe.attention.metadata import ForwardRow, place_rows
-from ewe.attention.torch_backend import TorchBackend
-from ewe.attention.torch_plan import make_plan
+from ewe.engine.attention.backend import LayerCall
+from ewe.engine.attention.metadata import ForwardRow, place_rows
+from ewe.engine.attention.torch_backend import TorchBackend
+from ewe.engine.attention.torch_plan import make_plan
 
 KV_HEADS, GROUPS, DIM, SLOTS = 2, 3, 16, 400
 SCALE = DIM**-0.5

@@ -7,11 +7,11 @@ import logging
 import pytest
 import torch
 
-from ewe.attention import choose
-from ewe.attention.torch_backend import TorchBackend
-from ewe.attention.triton_backend import TritonBackend
-from ewe.kvcache.fp8 import FP8
-from ewe.kvcache.pool import KVPool, LayerShape
+from ewe.engine.attention import choose
+from ewe.engine.attention.torch_backend import TorchBackend
+from ewe.engine.attention.triton_backend import TritonBackend
+from ewe.engine.kvcache.fp8 import FP8
+from ewe.engine.kvcache.pool import KVPool, LayerShape
 
 CUDA = torch.device("cuda", 0)
 

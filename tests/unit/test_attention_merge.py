@@ -9,8 +9,8 @@ import torch
 from parity.oracle import literal_attention, literal_shares
 from tolerances import ATTENTION, SHARES
 
-from ewe.attention.attribution import segment_lse, segment_shares
-from ewe.attention.merge import merge_biases
+from ewe.engine.attention.attribution import segment_lse, segment_shares
+from ewe.engine.attention.merge import merge_biases
 
 DIM = 8
 SCALE = DIM**-0.5

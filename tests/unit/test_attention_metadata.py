@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ewe.attention.metadata import ForwardRow, place_rows
+from ewe.engine.attention.metadata import ForwardRow, place_rows
 
 
 def slots(begin, count):

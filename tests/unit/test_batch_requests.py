@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ewe.batch.requests import LineError, check_requests, read_requests
 from ewe.errors import InvalidRequestError
+from ewe.server.batch.requests import LineError, check_requests, read_requests
 
 GOOD: dict[str, Any] = {"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": "p"}}
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.checked import CheckedSentence, CheckedText
-from ewe.checking import LONGEST_SENTENCE, check_text
+from ewe.engine.text_checker import LONGEST_SENTENCE, check_text
 from ewe.errors import EWEError, InvalidRequestError
+from ewe.text.check_result import CheckedSentence, CheckedText
 from ewe.types import Claim, Evidence, Passage, Sentence, Verdict, VerificationRequest, VerificationResult
 
 S, R, OPEN, N = Verdict.SUPPORTED, Verdict.REFUTED, Verdict.INCONCLUSIVE, Verdict.NOT_CHECKED

@@ -3,11 +3,11 @@ import threading
 import numpy as np
 import pytest
 
-from ewe.checking import check_text
 from ewe.config import VerificationConfig
+from ewe.engine.text_checker import check_text
 from ewe.errors import ConfigError, DatastoreError, EWEError, InvalidRequestError, JudgeError
-from ewe.protocols import Verifier
 from ewe.types import Claim, Passage, ScoredPassage, Verdict, VerificationRequest
+from ewe.types.protocols import Verifier
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.combination import Thresholds
 from ewe.verification.decision import DecisionRule

@@ -18,9 +18,9 @@ from ewe.cli.run_view import RunView
 from ewe.cli.text_view import LiveText, TextView
 from ewe.config import Config
 from ewe.engine.stream_events import StreamEvent
-from ewe.report.page import page_data
-from ewe.sampling import SamplingParams
+from ewe.evaluation.report.page import page_data
 from ewe.types import Generation
+from ewe.types.sampling_params import SamplingParams
 
 UNITS = {"retrieval": 3, "verification": 2}
 

@@ -13,7 +13,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.cli.main import app
 from ewe.errors import DatastoreError
-from ewe.router import router_process
+from ewe.server.router import router_process
 
 Started = dict[str, Any]
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.report.timeline import build_axis, build_lanes
+from ewe.evaluation.report.timeline import build_axis, build_lanes
 from ewe.types import Generation, GenerationStats, TraceEvent
 
 

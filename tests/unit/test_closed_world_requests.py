@@ -10,16 +10,16 @@ from engine_parts import Answers, words
 from mock_engine import Bench
 from pipeline_bench import PipelineBench, Scripted
 
-from ewe.checked import CheckedSentence
-from ewe.checking import check_text
 from ewe.config import Config
 from ewe.engine.request import check_closed_world
+from ewe.engine.text_checker import check_text
 from ewe.errors import InvalidRequestError
-from ewe.pipelines.steps import Ask, Steps, Verify
-from ewe.protocols import Verifier
+from ewe.policies.steps import Ask, Steps, Verify
 from ewe.retrieval.bm25 import BM25Retriever
-from ewe.sampling import SamplingParams
+from ewe.text.check_result import CheckedSentence
 from ewe.types import Passage, ScoredPassage, Sentence, Verdict, VerificationRequest, VerificationResult
+from ewe.types.protocols import Verifier
+from ewe.types.sampling_params import SamplingParams
 from ewe.verification.combination import UNSUPPORTED
 from ewe.verification.open_verifier import open_verifier
 

@@ -12,12 +12,12 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from unit.engine_tokenizers import TEXTS, byte_level, sentencepiece_like
 
-from ewe.control_marks import MARK, Marker, control_tokens, unmarked
+from ewe.config.known_models import KNOWN_MODELS
+from ewe.engine.units.control_tokens import PlainEncoder
 from ewe.errors import InvalidRequestError
-from ewe.known_models import KNOWN_MODELS
-from ewe.memory.control_tokens import PlainEncoder
-from ewe.tool_calls.template import ChatTemplate
-from ewe.tool_calls.tools import Tool, ToolRequest
+from ewe.text.control_marks import MARK, Marker, control_tokens, unmarked
+from ewe.text.tool_calls.template import ChatTemplate
+from ewe.text.tool_calls.tools import Tool, ToolRequest
 
 CHATML = """{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
 <|im_start|>assistant"""

@@ -10,8 +10,8 @@ from torch import nn
 from torch.nn.functional import linear
 from transformers import LlamaConfig, LlamaForCausalLM
 
-import ewe.engine.cpu_linear as cpu_linear
-from ewe.engine.cpu_linear import ROW_COUNTS, WAYS, CPULinear, describe_ways, speed_up_decoding
+import ewe.engine.models.cpu_linear as cpu_linear
+from ewe.engine.models.cpu_linear import ROW_COUNTS, WAYS, CPULinear, describe_ways, speed_up_decoding
 
 OTHER = ("transposed",) * len(ROW_COUNTS)
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-import ewe.engine.cpu_timing as cpu_timing
-from ewe.engine.cpu_timing import Multiply, fastest_ways, time_ways
+import ewe.engine.models.cpu_timing as cpu_timing
+from ewe.engine.models.cpu_timing import Multiply, fastest_ways, time_ways
 
 WEIGHTS = [torch.zeros(64, 32), torch.zeros(64, 32), torch.zeros(16, 48)]
 COUNTS = (1, 2, 4)

@@ -12,7 +12,7 @@ import yaml
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.errors import ConfigError
-from ewe.router.ray_serve import RayArguments, build_app
+from ewe.server.router.ray_serve import RayArguments, build_app
 from ewe.server.settings import resolve_settings
 
 FILE = Path(__file__).parents[2] / "configs" / "deploy" / "kuberay.yaml"

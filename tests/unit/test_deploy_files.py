@@ -19,10 +19,10 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.cli.main import app as cli
 from ewe.config import Config
-from ewe.router.replicas import ReplicaSet
-from ewe.router.router_app import create_router
 from ewe.server.app import create_app
 from ewe.server.draining import FLUSH_S
+from ewe.server.router.replicas import ReplicaSet
+from ewe.server.router.router_app import create_router
 from ewe.server.settings import ServerSettings, resolve_settings
 
 ROOT = Path(__file__).parents[2]
@@ -107,7 +107,7 @@ def test_variables_are_settings_or_somebody_reads_them(variables: dict[str, str]
     ours = {name: value for name, value in variables.items() if name.startswith("EWE_ENGINE_")}
     _, _, unknown = resolve_settings(None, DEPLOY / "config.yaml", ours, ())  # raises for a setting that is none
     assert unknown == []
-    code = "\n".join(path.read_text() for path in (ROOT / "ewe").glob("*.py"))
+    code = "\n".join(path.read_text() for path in (ROOT / "ewe").rglob("*.py"))
     for name in variables.keys() - ours.keys() - OF_OTHERS:
         assert name.startswith("EWE_"), name
         assert f'"{name}"' in code, name

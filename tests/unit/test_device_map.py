@@ -17,9 +17,9 @@ from parity.more_families import MORE
 from transformers import AutoModelForCausalLM
 
 from ewe.config import Config, ModelConfig
-from ewe.engine import device_map
-from ewe.engine.compiled import decoder_layers
-from ewe.engine.device_map import Place, plan_device_map, spreading
+from ewe.engine.models import device_map
+from ewe.engine.models.compiled import decoder_layers
+from ewe.engine.models.device_map import Place, plan_device_map, spreading
 from ewe.errors import ConfigError, DeviceMemoryError
 
 GIB = 1 << 30

@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 from parity.families import CONFIGS
 from torch import distributed
 
-from ewe.attention.metadata import ForwardRow
 from ewe.config import Config, ModelConfig
-from ewe.distributed.group import group_device, refuse_unshardable
-from ewe.distributed.message import Message, read_message
-from ewe.distributed.row_arrays import rows_from_arrays, rows_to_arrays
-from ewe.distributed.sharded_pool import DriverPool, ShardedPool
-from ewe.distributed.worker import Worker
-from ewe.engine.loader import load_model
+from ewe.engine.attention.metadata import ForwardRow
+from ewe.engine.distributed.group import group_device, refuse_unshardable
+from ewe.engine.distributed.message import Message, read_message
+from ewe.engine.distributed.row_arrays import rows_from_arrays, rows_to_arrays
+from ewe.engine.distributed.sharded_pool import DriverPool, ShardedPool
+from ewe.engine.distributed.worker import Worker
+from ewe.engine.kvcache.block_manager import BlockManager
+from ewe.engine.kvcache.block_table import BlockTable
+from ewe.engine.kvcache.pool import KVPool, LayerShape
+from ewe.engine.models.loader import load_model
 from ewe.errors import ConfigError, UnsupportedModelError
-from ewe.kvcache.block_manager import BlockManager
-from ewe.kvcache.block_table import BlockTable
-from ewe.kvcache.pool import KVPool, LayerShape
 
 BLOCK_SIZE = 4
 SHAPES = [LayerShape(2, 3, 4), LayerShape(2, 5, 5)]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ewe.config import Config
-from ewe.eval.systems import read_sweep
+from ewe.evaluation.systems import read_sweep
 
 SWEEPS = sorted((Path(__file__).parents[2] / "configs" / "sweeps").glob("*.yaml"))
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))

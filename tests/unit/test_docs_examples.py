@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from ewe.cli.main import app
 from ewe.config import Config
-from ewe.eval.systems import read_sweep
+from ewe.evaluation.systems import read_sweep
 from ewe.server.settings import ServerSettings, resolve_settings
 
 ROOT = Path(__file__).parents[2]

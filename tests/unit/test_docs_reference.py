@@ -10,10 +10,11 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from ewe import checked, types
+from ewe import types
 from ewe.cli.main import app
 from ewe.config import Config
-from ewe.sampling import SamplingParams
+from ewe.text import check_result as checked
+from ewe.types.sampling_params import SamplingParams
 
 ROOT = Path(__file__).parents[2]
 NAME = re.compile(r"`([^`]+)`")

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from ewe.cli.main import app
 from ewe.config import Config
-from ewe.eval import doctor
-from ewe.eval.doctor import Diagnosis, Reading, Score, Tally, builtin_questions, diagnose, most_answers, verdict
-from ewe.eval.qa_report import Answer
-from ewe.eval.qa_run import PROMPT, UNITS, System
+from ewe.evaluation import doctor
+from ewe.evaluation.doctor import Diagnosis, Reading, Score, Tally, builtin_questions, diagnose, most_answers, verdict
+from ewe.evaluation.qa_report import Answer
+from ewe.evaluation.qa_run import PROMPT, UNITS, System
 
 SETTINGS = ["--set", "memory.unit_tokens=24", "--set", "cache.num_blocks=300", "--set", "datastore=none"]
 
@@ -120,7 +120,7 @@ def test_the_verdict_says_what_was_found(case):
 
 
 def test_the_command_asks_a_real_engine_and_says_by_its_status_that_nothing_is_read(monkeypatch):
-    monkeypatch.setattr("ewe.engine.loader.load_model", lambda *_, **__: loaded())
+    monkeypatch.setattr("ewe.engine.models.loader.load_model", lambda *_, **__: loaded())
     monkeypatch.setattr(doctor, "_MAX_TOKENS", 2)
     result = CliRunner().invoke(app, ["doctor", *SETTINGS])
     assert result.exit_code == 1, result.output
@@ -134,7 +134,7 @@ def test_the_command_says_what_it_found_so_far_when_it_is_stopped(monkeypatch):
             on_result(Answer(question.id, "nothing", "", exact=False, contained=question is not job.questions[0]))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ewe.engine.loader.load_model", lambda *_, **__: None)
+    monkeypatch.setattr("ewe.engine.models.loader.load_model", lambda *_, **__: None)
     monkeypatch.setattr(doctor, "run", run)
     result = CliRunner().invoke(app, ["doctor", *SETTINGS])
     assert result.exit_code == 130

@@ -15,8 +15,8 @@ from ewe.config import Config
 from ewe.engine import inflight_batch
 from ewe.engine.model_runner import ForwardResult, ForwardRow
 from ewe.engine.sampler import Drawing, Token
-from ewe.sampling import SamplingParams
 from ewe.types import Evidence, Passage, Verdict, VerificationResult
+from ewe.types.sampling_params import SamplingParams
 
 
 def config(ahead: bool = True, **groups: Any) -> Config:

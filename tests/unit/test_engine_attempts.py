@@ -11,12 +11,11 @@ from engine_bench import Reader
 from engine_parts import Answers, words
 from mock_engine import Bench
 
-from ewe.checked import REPEATS
 from ewe.config import Config
 from ewe.engine import inflight_batch
 from ewe.engine.sampler import Token
 from ewe.engine.sentence_checks import Attempt, SentenceState
-from ewe.sampling import SamplingParams
+from ewe.text.check_result import REPEATS
 from ewe.types import (
     Claim,
     Generation,
@@ -24,6 +23,7 @@ from ewe.types import (
     Verdict,
     VerificationResult,
 )
+from ewe.types.sampling_params import SamplingParams
 
 NO, YES, MAYBE = Verdict.REFUTED, Verdict.SUPPORTED, Verdict.INCONCLUSIVE
 

@@ -11,8 +11,8 @@ from engine_parts import Judge, Library, number, sentences
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.sampling import SamplingParams
 from ewe.types import Verdict
+from ewe.types.sampling_params import SamplingParams
 
 WORDS = ["one two", "three", "four five six", "a b c d e", "do re mi fa"]
 

@@ -12,8 +12,8 @@ from engine_parts import Judge, Library, sentences
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.sampling import SamplingParams
 from ewe.types import Claim, Evidence, Passage, ScoredPassage, Verdict, VerificationResult
+from ewe.types.sampling_params import SamplingParams
 
 LONG = 60.0  # seconds after which a test would fail that waits for something that never comes
 

@@ -17,8 +17,8 @@ from ewe.config import Config
 from ewe.engine.inflight_batch import SchedulerOutput, known_draws
 from ewe.engine.model_runner import ForwardResult, ForwardRow
 from ewe.engine.sampler import SamplingRow, sample_in_torch
-from ewe.sampling import SamplingParams
 from ewe.types import Verdict
+from ewe.types.sampling_params import SamplingParams
 
 LENGTH = 12
 

@@ -10,8 +10,8 @@ from engine_parts import Answers, words
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.sampling import SamplingParams
 from ewe.types import Generation, Passage, ScoredPassage, Verdict
+from ewe.types.sampling_params import SamplingParams
 
 NO = Verdict.REFUTED
 

@@ -10,8 +10,8 @@ from mock_engine import Bench, MockRunner
 
 from ewe.config import Config
 from ewe.engine.model_runner import ForwardRow
-from ewe.sampling import SamplingParams
 from ewe.types import Generation, ScoredPassage
+from ewe.types.sampling_params import SamplingParams
 
 TEXT = "Aa bb. Cc dd. Ee ff."
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_engine_pressure import config, requests, run, smallest_pool
 
-from ewe.kvcache.fp8 import FP8, dequantise, quantise
+from ewe.engine.kvcache.fp8 import FP8, dequantise, quantise
 
 
 class Numbers:

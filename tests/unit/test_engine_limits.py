@@ -10,7 +10,7 @@ from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.errors import InvalidRequestError
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 UNIT_TOKENS, LENGTH = 12, 40
 SMALLEST_POOL = 1 + 2 * 4 * 3 + 10  # null block, old and new units of 3 blocks, a context of LENGTH tokens

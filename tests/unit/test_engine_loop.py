@@ -15,8 +15,8 @@ from ewe.client import EngineLoop
 from ewe.config import Config
 from ewe.engine.request import Request
 from ewe.errors import EngineDeadError
-from ewe.sampling import SamplingParams
 from ewe.types import Verdict
+from ewe.types.sampling_params import SamplingParams
 
 LONG = 60.0
 

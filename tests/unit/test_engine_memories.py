@@ -16,8 +16,8 @@ from ewe.config import Config
 from ewe.engine import workers
 from ewe.engine.request import Request
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.sampling import SamplingParams
 from ewe.types import Evidence, Generation, MemoryOptions, Passage, Query, ScoredPassage, Verdict
+from ewe.types.sampling_params import SamplingParams
 
 MEMORY = {"unit_tokens": 40, "retrieval_units": 3, "verification_units": 2}
 PARAMS = SamplingParams(max_tokens=40)

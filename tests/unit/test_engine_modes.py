@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ewe.config import Config
-from ewe.sampling import SamplingParams
 from ewe.types import Generation, Verdict
+from ewe.types.sampling_params import SamplingParams
 
 AT_ONCE = Latencies()
 AHEAD = {"scheduler": {"async_scheduling": True}}

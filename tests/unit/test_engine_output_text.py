@@ -12,9 +12,9 @@ from output_texts import SPLITTER, pieces, sentences, token
 
 from ewe.engine.output_text import OutputText, Span
 from ewe.engine.sampler import Token
-from ewe.tool_calls.template import FORMATS
-from ewe.tool_calls.tools import Tool, ToolRequest
-from ewe.tool_calls.use import ToolUse
+from ewe.text.tool_calls.template import FORMATS
+from ewe.text.tool_calls.tools import Tool, ToolRequest
+from ewe.text.tool_calls.use import ToolUse
 
 TOKENIZERS = {"byte_level": byte_level, "sentencepiece_like": sentencepiece_like}
 

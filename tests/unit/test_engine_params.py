@@ -15,8 +15,8 @@ from mock_engine import ALPHABET, EOS, Bench
 
 from ewe.config import Config
 from ewe.errors import InvalidRequestError
-from ewe.sampling import SamplingParams
 from ewe.types import Generation
+from ewe.types.sampling_params import SamplingParams
 
 CONFIG = Config.from_mapping({"cache": {"block_size": 4}})
 

@@ -11,8 +11,8 @@ from engine_parts import Judge, Library, sentences
 
 from ewe.config import Config
 from ewe.engine.sequence import Sequence
-from ewe.sampling import SamplingParams
 from ewe.types import Verdict
+from ewe.types.sampling_params import SamplingParams
 
 
 def config(mode: str = "blocking", **feedback: Any) -> Config:

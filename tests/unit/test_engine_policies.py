@@ -17,9 +17,9 @@ from ewe.engine.sampler import Token
 from ewe.engine.sentence_checks import Progress
 from ewe.policies.ewe import ewe
 from ewe.policies.plain import plain
-from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Generation, Passage, ScoredPassage, Verdict
+from ewe.types.sampling_params import SamplingParams
 
 SPLITTER = SentenceSplitter()
 TEXT = "Aa bb. Cc dd. Ee ff."

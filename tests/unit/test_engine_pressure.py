@@ -14,7 +14,7 @@ from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.engine.policy_runner import Action
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 DOCUMENTS = ["one two three", "four five", "six seven eight nine ten", "a b c", "do re mi"]
 UNIT_TOKENS, UNITS, LENGTH = 12, 4, 40  # capacity of a unit, of both lanes, and of the longest context

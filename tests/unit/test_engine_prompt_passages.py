@@ -10,12 +10,12 @@ from engine_parts import words
 from mock_engine import Bench, CharTokenizer, CharUnits
 
 from ewe.config import Config
+from ewe.config.memory_mark import PlacedPrompt
 from ewe.engine.prompt_maker import PromptMaker
 from ewe.engine.prompt_passages import PromptPassages
 from ewe.engine.request import Request
-from ewe.placement import PlacedPrompt
-from ewe.sampling import SamplingParams
 from ewe.types import Passage, ScoredPassage
+from ewe.types.sampling_params import SamplingParams
 
 PROMPT = PlacedPrompt("sys: Who was it:", "sys: ", "Who was it:")
 NAMES = "abcdefgh"

@@ -18,12 +18,12 @@ from unit.engine_tokenizers import sentencepiece_like
 from ewe import LLM, SamplingParams
 from ewe.config import Config, MemoryConfig, ModelConfig, resolve_config
 from ewe.engine.budget import plan_memory
-from ewe.engine.compiled import compile_layers, undo_compile
-from ewe.engine.fingerprint import identity_of
-from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import layer_shapes
-from ewe.engine.quantization import SmallLinear, refuse_unusable, round_rows, shrink
-from ewe.engine.small_products import choose_few_rows
+from ewe.engine.models.compiled import compile_layers, undo_compile
+from ewe.engine.models.fingerprint import identity_of
+from ewe.engine.models.loader import LoadedModel, load_model
+from ewe.engine.models.quantization import SmallLinear, refuse_unusable, round_rows, shrink
+from ewe.engine.models.small_products import choose_few_rows
 from ewe.errors import ConfigError
 
 KINDS: Any = ("int8", "fp8")
@@ -155,7 +155,7 @@ def test_full_weights_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
         alive.append(sum(item() is not None for item in full))
         return round_rows(*arguments)
 
-    monkeypatch.setattr("ewe.engine.quantization.round_rows", count)
+    monkeypatch.setattr("ewe.engine.models.quantization.round_rows", count)
     shrink(model, "int8", CPU)
     assert alive == [*range(len(full), 1, -1)]  # the output layer stays
 

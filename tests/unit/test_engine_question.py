@@ -9,9 +9,9 @@ from engine_parts import Answers, Notebook, words
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.conversation import question_of, topic_of
 from ewe.engine.request import Request
-from ewe.sampling import SamplingParams
+from ewe.text.conversation import question_of, topic_of
+from ewe.types.sampling_params import SamplingParams
 
 TEMPLATED = "<|begin|>user: Who was it?<|end|>it:"
 MEMORY = {"unit_tokens": 24, "retrieval_units": 2, "verification_units": 2}

@@ -14,8 +14,8 @@ from mock_engine import CharTokenizer
 
 from ewe.config import Config
 from ewe.engine.sequence import Sequence as EngineSequence
-from ewe.sampling import SamplingParams
 from ewe.types import Verdict
+from ewe.types.sampling_params import SamplingParams
 
 
 def config(mode: str, ahead: bool, **feedback: Any) -> Config:

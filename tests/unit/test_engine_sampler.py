@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ewe.engine import sampler
 from ewe.engine.sampler import SamplingRow, sample
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 VOCAB = 8
 GREEDY = SamplingParams()

@@ -19,8 +19,8 @@ from ewe.engine import inflight_batch
 from ewe.engine.request import Request
 from ewe.engine.sampler import Drawing
 from ewe.errors import InvalidRequestError
-from ewe.sampling import SamplingParams
 from ewe.types import VerificationRequest, VerificationResult
+from ewe.types.sampling_params import SamplingParams
 
 LABELS = (7, 3, 12)
 ASKED = SamplingParams(max_tokens=1, logprobs=len(LABELS))

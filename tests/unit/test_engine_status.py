@@ -12,13 +12,13 @@ from mock_engine import Bench
 
 from ewe.client import EngineLoop
 from ewe.config import Config
+from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.engine.request import Request
 from ewe.engine.status import EngineStatus, status_of
 from ewe.engine.stream_events import StreamEvent
+from ewe.engine.units.unit_cache import UnitCache
 from ewe.errors import PromptTooLongError
-from ewe.kvcache.block_manager import BlockManager
-from ewe.memory.unit_cache import UnitCache
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 CONFIG = Config.from_mapping({"memory": {"unit_tokens": 24}, "scheduler": {"max_num_seqs": 2}})
 LONG = SamplingParams(max_tokens=40, ignore_eos=True)

@@ -6,7 +6,7 @@ import pytest
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 
 def order_of_ends(tenants: str, places: int) -> list[int]:

@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 from ewe.cli.main import app
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.eval.memory.answerers import conversation
-from ewe.eval.memory.bench import Setup, run, summarise
-from ewe.eval.memory.memory_systems import Coin, Oracle, open_system
-from ewe.eval.memory.mma_bench import open_benches
-from ewe.eval.memory.mma_cases import RECORD, TRUTHS, USER_A, make_cases, read_case
-from ewe.eval.memory.mma_images import Picture, draw
-from ewe.eval.memory.mma_reader import FormJudge, stated
-from ewe.eval.memory.protocol import Asked, Question, Turn
+from ewe.evaluation.memory.answerers import conversation
+from ewe.evaluation.memory.bench import Setup, run, summarise
+from ewe.evaluation.memory.memory_systems import Coin, Oracle, open_system
+from ewe.evaluation.memory.mma_bench import open_benches
+from ewe.evaluation.memory.mma_cases import RECORD, TRUTHS, USER_A, make_cases, read_case
+from ewe.evaluation.memory.mma_images import Picture, draw
+from ewe.evaluation.memory.mma_reader import FormJudge, stated
+from ewe.evaluation.memory.protocol import Asked, Question, Turn
 
 
 def played(systems, cases=4, answerer=None, **setup):

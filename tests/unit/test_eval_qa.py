@@ -15,10 +15,10 @@ from ewe.async_llm import AsyncLLM
 from ewe.cli.main import app
 from ewe.config import Config
 from ewe.errors import ConfigError
-from ewe.eval.qa_questions import Question, beside, read_questions
-from ewe.eval.qa_report import Answer, Timing, summarise, table
-from ewe.eval.qa_run import Job, run, systems_of
-from ewe.eval.tables import Interval, markdown_table
+from ewe.evaluation.qa_questions import Question, beside, read_questions
+from ewe.evaluation.qa_report import Answer, Timing, summarise, table
+from ewe.evaluation.qa_run import Job, run, systems_of
+from ewe.evaluation.tables import Interval, markdown_table
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Passage
 
@@ -166,7 +166,7 @@ def test_a_question_that_cannot_be_asked_is_wrong_and_counted():
 
 
 def test_a_run_goes_on_where_it_was_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr("ewe.engine.loader.load_model", lambda *_, **__: loaded())
+    monkeypatch.setattr("ewe.engine.models.loader.load_model", lambda *_, **__: loaded())
     questions = [
         {"question": f"Where is {name}?", "answers": [name], "passage": f"{name} lies here."} for name in "ABCD"
     ]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from unit.factuality_parts import about, answer, grade, graded, preferred, run_of, settings
 
 from ewe.errors import InvalidRequestError
-from ewe.eval.factuality import Grade
-from ewe.eval.factuality_report import Run, reports_of
-from ewe.eval.factuality_table import markdown_table, rich_table, save_plot
-from ewe.eval.tables import Interval
+from ewe.evaluation.factuality import Grade
+from ewe.evaluation.factuality_report import Run, reports_of
+from ewe.evaluation.factuality_table import markdown_table, rich_table, save_plot
+from ewe.evaluation.tables import Interval
 
 
 def test_figures_by_hand() -> None:

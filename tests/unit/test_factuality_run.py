@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from ewe.cli.eval_run import Judges
 from ewe.cli.findings_file import FindingsFile, read_findings
 from ewe.config import Config
+from ewe.config.registry import POLICIES
 from ewe.errors import ConfigError, InvalidRequestError, JudgeError
-from ewe.eval import factuality_run
-from ewe.eval.factuality import RECORDS, Answer, Found, Grade, Preference
-from ewe.eval.factuality_run import Job, run
-from ewe.eval.graders import JudgeGrader, Part, compare
-from ewe.eval.prompt_sets import DETAIL, KS, Item, parse_shard, prompt_set
-from ewe.eval.systems import read_sweep, systems_of
-from ewe.registry import POLICIES
-from ewe.sampling import SamplingParams
+from ewe.evaluation import factuality_run
+from ewe.evaluation.factuality import RECORDS, Answer, Found, Grade, Preference
+from ewe.evaluation.factuality_run import Job, run
+from ewe.evaluation.graders import JudgeGrader, Part, compare
+from ewe.evaluation.prompt_sets import DETAIL, KS, Item, parse_shard, prompt_set
+from ewe.evaluation.systems import read_sweep, systems_of
 from ewe.types import Claim, Verdict, VerificationResult
+from ewe.types.sampling_params import SamplingParams
 from ewe.verification.endpoint.protocol import CompletionError, LocalCompleter
 
 SETTINGS = {"memory": {"unit_tokens": 24, "retrieval_units": 3}, "cache": {"num_blocks": 300}, "verifier": "none"}

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from ewe.eval.tables import rich_table
+from ewe.evaluation.tables import rich_table
 
 TITLES = ["system", "questions", "exact", "contained", "prompt tokens", "encoded after a change"]
 FIGURES = ["420", "12.3% (9.5% to 15.8%)", "45.6% (40.9% to 50.4%)", "1234", "98"]

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 from ewe.cli.main import app
 from ewe.components import preflight
 from ewe.config import Config, ModelConfig
-from ewe.engine import get_model as module
-from ewe.engine.get_model import get_model
-from ewe.engine.loader import load_model
+from ewe.config.known_models import KNOWN_MODELS, KnownModel
+from ewe.engine.models import get_model as module
+from ewe.engine.models.get_model import get_model
+from ewe.engine.models.loader import load_model
 from ewe.errors import ConfigError, ModelDownloadError
-from ewe.known_models import KNOWN_MODELS, KnownModel
 
 
 @pytest.fixture

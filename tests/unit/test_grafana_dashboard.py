@@ -18,9 +18,9 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from ewe.engine.status import EngineStatus
-from ewe.router.replica_metrics import all_metrics
-from ewe.router.replicas import Replica
 from ewe.server.metrics import Metrics
+from ewe.server.router.replica_metrics import all_metrics
+from ewe.server.router.replicas import Replica
 
 FILE = Path(__file__).parents[2] / "docs" / "grafana" / "ewe.json"
 DASHBOARD: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))

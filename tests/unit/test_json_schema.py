@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ewe.errors import SchemaError
-from ewe.json_schema import MAX_DEPTH, check_schema
-from ewe.tool_calls.tools import ToolRequest
+from ewe.text.json_schema import MAX_DEPTH, check_schema
+from ewe.text.tool_calls.tools import ToolRequest
 
 TREE: dict[str, Any] = {
     "$defs": {

@@ -9,17 +9,17 @@ import torch
 from small_causal import write_causal
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from ewe.checked import is_failure
 from ewe.config import Config
+from ewe.config.known_models import KNOWN_MODELS
+from ewe.engine.shared_judge import shared_judge
 from ewe.errors import EngineDeadError, JudgeError
-from ewe.known_models import KNOWN_MODELS
 from ewe.llm import LLM
 from ewe.longterm.records import Memory
 from ewe.longterm.store import MemoryStore
 from ewe.retrieval.datastore import Datastore
-from ewe.sampling import SamplingParams
-from ewe.shared_judge import shared_judge
+from ewe.text.check_result import is_failure
 from ewe.types import Passage
+from ewe.types.sampling_params import SamplingParams
 from ewe.verification import load_judge
 from ewe.verification.judges import checkpoints
 from ewe.verification.judges.base import ANSWERS, CausalJudge, load_base
@@ -105,7 +105,7 @@ def refuse_to_load(*_):
 @pytest.fixture
 def shared(parts, monkeypatch):
     """The judge's parts, in a world where no second copy of its model can be loaded."""
-    monkeypatch.setattr("ewe.shared_judge.base_adapter_path", lambda: parts.folder)
+    monkeypatch.setattr("ewe.engine.shared_judge.base_adapter_path", lambda: parts.folder)
     monkeypatch.setattr("ewe.verification.judges.base.load_base", refuse_to_load)
     monkeypatch.setattr("ewe.verification.judges.cross_encoder.multiplies_bfloat16", lambda place: False)
     return parts

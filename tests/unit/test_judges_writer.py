@@ -9,12 +9,12 @@ from small_causal import write_causal
 from transformers import AutoTokenizer
 
 from ewe.config import Config
+from ewe.engine.shared_judge import shared_judge, writer_fingerprint
 from ewe.errors import ConfigError, InvalidRequestError, JudgeError
-from ewe.eval.judge_calibration import choose, fit, measure
-from ewe.eval.judge_claims import LabelledClaim, read_claims
+from ewe.evaluation.judge_calibration import choose, fit, measure
+from ewe.evaluation.judge_claims import LabelledClaim, read_claims
 from ewe.llm import LLM
 from ewe.retrieval.datastore import Datastore
-from ewe.shared_judge import shared_judge, writer_fingerprint
 from ewe.types import Passage
 from ewe.verification import load_judge
 from ewe.verification.judges.protocol import INCONCLUSIVE

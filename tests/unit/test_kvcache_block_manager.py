@@ -2,8 +2,8 @@
 
 import pytest
 
+from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.errors import OutOfBlocksError
-from ewe.kvcache.block_manager import BlockManager
 
 
 def test_hands_out_every_block_but_the_null_block() -> None:

@@ -7,10 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ewe.engine.kvcache.block_manager import BlockManager
+from ewe.engine.kvcache.block_table import BlockTable
+from ewe.engine.kvcache.pool import HostBlocks, KVPool, LayerShape
 from ewe.errors import OutOfBlocksError
-from ewe.kvcache.block_manager import BlockManager
-from ewe.kvcache.block_table import BlockTable
-from ewe.kvcache.pool import HostBlocks, KVPool, LayerShape
 
 
 def table_of(manager: BlockManager, length: int) -> BlockTable:

@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.kvcache import pool as pool_module
-from ewe.kvcache.fp8 import FP8
-from ewe.kvcache.pool import KVPool, LayerShape, TokenStates
+from ewe.engine.kvcache import pool as pool_module
+from ewe.engine.kvcache.fp8 import FP8
+from ewe.engine.kvcache.pool import KVPool, LayerShape, TokenStates
 
 SHAPES = [LayerShape(2, 4, 3), LayerShape(1, 8, 8)]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]

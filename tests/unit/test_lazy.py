@@ -11,8 +11,8 @@ from retrieval_bench import HashEncoder, made_up_passages
 
 from ewe.components import Components
 from ewe.config import VerificationConfig
+from ewe.config.lazy import Lazy, warm
 from ewe.errors import JudgeError
-from ewe.lazy import Lazy, warm
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.dense import DenseRetriever
 from ewe.retrieval.hybrid import HybridRetriever

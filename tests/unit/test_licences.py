@@ -13,7 +13,7 @@ NAMED = set(re.findall(r"^(?!EWE|Data)(\S+/\S+)$", NOTICE, re.M))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 KINDS = (".jsonl", ".safetensors", ".gguf", ".parquet", ".csv")
 OURS = {  # written for this, about nobody who exists
-    *("ewe/eval/doctor.jsonl", "benchmarks/longterm_changes.jsonl", "benchmarks/longterm_turns.jsonl"),
+    *("ewe/evaluation/doctor.jsonl", "benchmarks/longterm_changes.jsonl", "benchmarks/longterm_turns.jsonl"),
     "benchmarks/longterm_changes_tuned.jsonl",
 }
 
@@ -36,7 +36,7 @@ def test_texts_of_licenses_lie_beside_what_they_are_about() -> None:
     }
     by_sa = {name for name in texts if name.endswith("LICENSE-CC-BY-SA-4.0")}
     assert {str(Path(name).parent) for name in by_sa} == {
-        *("ewe/retrieval/wikipedia_sample", "ewe/eval/judge_claims"),
+        *("ewe/retrieval/wikipedia_sample", "ewe/evaluation/judge_claims"),
         *("scripts/judge_training/written", "benchmarks"),
     }
     assert len({hashlib.sha256((ROOT / name).read_bytes()).hexdigest() for name in by_sa}) == 1

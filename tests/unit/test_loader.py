@@ -11,8 +11,8 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from ewe.config import ModelConfig
-from ewe.engine.loader import load_model
-from ewe.engine.model_files import model_source
+from ewe.engine.models.loader import load_model
+from ewe.engine.models.model_files import model_source
 from ewe.errors import ConfigError
 
 

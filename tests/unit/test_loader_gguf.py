@@ -8,9 +8,9 @@ from gguf_files import CHAT_TEMPLATE, TOKENS, llama, write_gguf
 
 from ewe.components import preflight
 from ewe.config import Config, MemoryConfig, ModelConfig
-from ewe.engine import model_files
-from ewe.engine.fingerprint import identity_of
-from ewe.engine.loader import load_model
+from ewe.engine.models import model_files
+from ewe.engine.models.fingerprint import identity_of
+from ewe.engine.models.loader import load_model
 from ewe.errors import ConfigError
 
 

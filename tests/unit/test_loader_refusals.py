@@ -7,10 +7,10 @@ import torch
 import transformers
 from parity.families import CONFIGS, build
 
-from ewe.attention.ewe_attention import ewe_attention, ewe_mask
-from ewe.attention.probe import UNKNOWN_MASK, attention_layers
 from ewe.config import ModelConfig
-from ewe.engine.loader import load_model
+from ewe.engine.attention.ewe_attention import ewe_attention, ewe_mask
+from ewe.engine.attention.probe import UNKNOWN_MASK, attention_layers
+from ewe.engine.models.loader import load_model
 from ewe.errors import UnsupportedModelError
 
 SIZES = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ewe import machine
+from ewe.config import cpu_count as machine
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ewe.memory.disk_cache import DiskCache
+from ewe.engine.units.disk_cache import DiskCache
 
 
 def content(number: int) -> torch.Tensor:
@@ -124,7 +124,7 @@ def test_others_do_not_read_it(tmp_path: Path) -> None:
 _WRITER = """
 import sys, torch
 from pathlib import Path
-from ewe.memory.disk_cache import DiskCache
+from ewe.engine.units.disk_cache import DiskCache
 cache = DiskCache(Path(sys.argv[1]), 400)
 for turn in range(300):
     number = 1 + turn * int(sys.argv[2]) % 13

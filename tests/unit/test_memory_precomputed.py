@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.kvcache.block_manager import BlockManager
-from ewe.kvcache.pool import KVPool, LayerShape
-from ewe.memory.precomputed import HostUnits, Load, PrecomputedUnits
-from ewe.memory.unit_cache import EncodedUnit, UnitCache
-from ewe.memory.unit_files import UnitIdentity
-from ewe.memory.unit_writer import UnitWriter
-from ewe.sampling import SamplingParams
+from ewe.engine.kvcache.block_manager import BlockManager
+from ewe.engine.kvcache.pool import KVPool, LayerShape
+from ewe.engine.units.precomputed import HostUnits, Load, PrecomputedUnits
+from ewe.engine.units.unit_cache import EncodedUnit, UnitCache
+from ewe.engine.units.unit_files import UnitIdentity
+from ewe.engine.units.unit_writer import UnitWriter
+from ewe.types.sampling_params import SamplingParams
 
 SHAPES = [LayerShape(2, 3, 4), LayerShape(1, 5, 5)]
 IDENTITY = UnitIdentity("w", "c", "t", "{text}", 8, "float32", ((2, 3, 4), (1, 5, 5)))

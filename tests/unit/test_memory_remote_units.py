@@ -14,16 +14,16 @@ import fsspec
 import pytest
 import torch
 
+from ewe.engine.kvcache.block_manager import BlockManager
+from ewe.engine.kvcache.pool import KVPool, LayerShape
+from ewe.engine.units import unit_folder
+from ewe.engine.units.disk_cache import DiskCache
+from ewe.engine.units.precomputed import Load, PrecomputedUnits
+from ewe.engine.units.unit_cache import UnitCache
+from ewe.engine.units.unit_files import MANIFEST, UnitIdentity, open_units, unit_key
+from ewe.engine.units.unit_folder import LocalFolder, open_folder
+from ewe.engine.units.unit_writer import UnitWriter
 from ewe.errors import ConfigError, PrecomputedError
-from ewe.kvcache.block_manager import BlockManager
-from ewe.kvcache.pool import KVPool, LayerShape
-from ewe.memory import unit_folder
-from ewe.memory.disk_cache import DiskCache
-from ewe.memory.precomputed import Load, PrecomputedUnits
-from ewe.memory.unit_cache import UnitCache
-from ewe.memory.unit_files import MANIFEST, UnitIdentity, open_units, unit_key
-from ewe.memory.unit_folder import LocalFolder, open_folder
-from ewe.memory.unit_writer import UnitWriter
 
 IDENTITY = UnitIdentity("w", "c", "t", "{text}", 8, "float32", ((2, 3, 4),))
 UNITS = [(1, 2, 3), (4,), (5, 6, 7, 8, 9)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ewe.memory.unit_text import fill_template
+from ewe.engine.units.unit_text import fill_template
 
 ALL = {"title": "Mira", "text": "It moved.", "source": "Gazette", "date": "1987"}
 

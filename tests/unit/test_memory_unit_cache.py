@@ -7,10 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ewe.engine.kvcache.block_manager import BlockManager
+from ewe.engine.kvcache.block_table import BlockTable
+from ewe.engine.units.unit_cache import EncodedUnit, UnitCache
 from ewe.errors import OutOfBlocksError
-from ewe.kvcache.block_manager import BlockManager
-from ewe.kvcache.block_table import BlockTable
-from ewe.memory.unit_cache import EncodedUnit, UnitCache
 
 
 def cache_of(num_blocks: int = 8, keep_unused: bool = True) -> tuple[BlockManager, UnitCache]:

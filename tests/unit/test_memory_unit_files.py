@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from ewe.cli.main import app
+from ewe.engine.kvcache.digest import digest
+from ewe.engine.units.unit_check import damaged_shards
+from ewe.engine.units.unit_files import MANIFEST, SHARDS, UnitIdentity, open_units, unit_key
+from ewe.engine.units.unit_writer import UnitWriter
 from ewe.errors import PrecomputedError
-from ewe.kvcache.digest import digest
-from ewe.memory.unit_check import damaged_shards
-from ewe.memory.unit_files import MANIFEST, SHARDS, UnitIdentity, open_units, unit_key
-from ewe.memory.unit_writer import UnitWriter
 
 IDENTITY = UnitIdentity("w", "c", "t", "{text}", 8, "float32", ((2, 3, 4), (1, 5, 5)))
 PER_TOKEN = 2 * 7 + 10

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
+from ewe.engine.units.unit_text import UnitTokenizer
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.memory.unit_text import UnitTokenizer
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Passage
 

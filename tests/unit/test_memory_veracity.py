@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.memory.unit_text import unit_weight
+from ewe.engine.units.unit_text import unit_weight
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("off", 1.0), ("linear", 0.5), ("power", 0.125)])

@@ -7,9 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ewe.kvcache.block_manager import BlockManager
-from ewe.memory.unit_cache import UnitCache
-from ewe.memory.working_memory import MemoryUnit, WorkingMemory
+from ewe.engine.kvcache.block_manager import BlockManager
+from ewe.engine.units.unit_cache import UnitCache
+from ewe.engine.units.working_memory import MemoryUnit, WorkingMemory
 from ewe.types import Lane, Passage
 
 CACHE = UnitCache(BlockManager(num_blocks=100, block_size=4), keep_unused=True)

@@ -2,7 +2,7 @@
 
 import torch
 
-from ewe.engine import openmp
+from ewe.engine.models import openmp
 
 
 def test_a_thread_computes_the_same_afterwards():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ewe.engine.philox import first_uniforms
 from ewe.engine.sampler import SamplingRow, uniform
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 NUMBERS = st.integers(0, 2**64 - 1)
 

@@ -10,9 +10,9 @@ from mock_engine import ALPHABET
 from pipeline_bench import PipelineBench, Scripted
 
 from ewe.config import Config
-from ewe.pipelines.steps import Ask, Generate, Reply, Steps
-from ewe.sampling import SamplingParams
+from ewe.policies.steps import Ask, Generate, Reply, Steps
 from ewe.types import Passage
+from ewe.types.sampling_params import SamplingParams
 
 CONFIG = Config.from_mapping({"policy": "ra", "memory": {"unit_tokens": 24, "retrieval_units": 2}})
 

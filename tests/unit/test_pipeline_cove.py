@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pipeline_parts import Log, drive, passages
 
 from ewe.config import PipelineConfig
-from ewe.pipelines.cove import ANSWER, PLAN, REVISE, ChainOfVerification, ChainOfVerificationWithRetrieval, questions_of
-from ewe.pipelines.ra import RetrievalInPrompt
-from ewe.pipelines.steps import Ask, Decide, Reply
+from ewe.policies.cove import ANSWER, PLAN, REVISE, ChainOfVerification, ChainOfVerificationWithRetrieval, questions_of
+from ewe.policies.ra import RetrievalInPrompt
+from ewe.policies.steps import Ask, Decide, Reply
 from ewe.types import Passage
 
 QUESTION = "Who built the bridge?"

@@ -9,8 +9,8 @@ import pytest
 from pipeline_parts import drive, passages
 
 from ewe.config import PipelineConfig
-from ewe.pipelines.dragin import DRAGIN, find_hit, is_content, query_of, tokens_by_word
-from ewe.pipelines.steps import Ask, Reading, Reply
+from ewe.policies.dragin import DRAGIN, find_hit, is_content, query_of, tokens_by_word
+from ewe.policies.steps import Ask, Reading, Reply
 from ewe.text.sentences import SentenceSplitter
 
 QUESTION = "Who built the old bridge?"

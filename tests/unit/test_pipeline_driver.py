@@ -12,11 +12,10 @@ from engine_parts import Answers, Notebook, sentences
 from pipeline_bench import PipelineBench, Scripted
 
 from ewe.config import Config
+from ewe.config.memory_mark import PlacedPrompt
 from ewe.errors import InvalidRequestError
-from ewe.pipelines.ra import RetrievalInPrompt
-from ewe.pipelines.steps import Ask, Decide, Generate, Reply, Retrieve, Steps, Verify, Write
-from ewe.placement import PlacedPrompt
-from ewe.sampling import SamplingParams
+from ewe.policies.ra import RetrievalInPrompt
+from ewe.policies.steps import Ask, Decide, Generate, Reply, Retrieve, Steps, Verify, Write
 from ewe.types import (
     Generation,
     Passage,
@@ -24,6 +23,7 @@ from ewe.types import (
     Verdict,
     VerificationRequest,
 )
+from ewe.types.sampling_params import SamplingParams
 
 GREEDY = SamplingParams(max_tokens=40)
 

@@ -6,8 +6,8 @@ import pytest
 from pipeline_parts import Log, drive, judged
 
 from ewe.config import PipelineConfig
-from ewe.pipelines.rewrite_after import EDIT, RewriteAfter
-from ewe.pipelines.steps import Ask, Reply, Write
+from ewe.policies.rewrite_after import EDIT, RewriteAfter
+from ewe.policies.steps import Ask, Reply, Write
 from ewe.types import Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 
 QUESTION = "Tell me of it."

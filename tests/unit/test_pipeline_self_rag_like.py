@@ -9,8 +9,8 @@ import pytest
 from pipeline_parts import drive, passages
 
 from ewe.config import PipelineConfig
-from ewe.pipelines.self_rag_like import RETRIEVE, TOKENS, SelfRAGLike, yes_probability
-from ewe.pipelines.steps import Ask, Decide, Reply
+from ewe.policies.self_rag_like import RETRIEVE, TOKENS, SelfRAGLike, yes_probability
+from ewe.policies.steps import Ask, Decide, Reply
 from ewe.types import Passage
 
 QUESTION = "Who built it?"

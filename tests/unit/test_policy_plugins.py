@@ -10,12 +10,11 @@ from engine_bench import GatedBench, Reader
 from engine_parts import Judge, Library, Notebook, words
 from mock_engine import Bench
 
-from ewe import registry
-from ewe.config import Config, FeedbackConfig
+from ewe.config import Config, FeedbackConfig, registry
 from ewe.engine.effects import Answer, Paused, Remember, Retrieve, Retrieved, Rewind, Steps, Verify, Write, policy
 from ewe.errors import ConfigError
-from ewe.sampling import SamplingParams
 from ewe.types import Verdict
+from ewe.types.sampling_params import SamplingParams
 
 TEXT = "Aa bb. Cc dd. Ee ff."
 closed: list[str] = []

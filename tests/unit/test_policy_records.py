@@ -28,7 +28,6 @@ from mock_engine import ALPHABET
 from ewe.config import Config
 from ewe.engine.model_runner import ForwardRow
 from ewe.engine.request import Request
-from ewe.sampling import SamplingParams
 from ewe.types import (
     Claim,
     Evidence,
@@ -39,6 +38,7 @@ from ewe.types import (
     VerificationRequest,
     VerificationResult,
 )
+from ewe.types.sampling_params import SamplingParams
 
 RECORDS = Path(__file__).with_name("policy_records.json")
 PROMPTS = ("Tell me of it", "of a", "who is it")

@@ -12,9 +12,9 @@ from torch import distributed
 
 from ewe.components import preflight
 from ewe.config import Config, ModelConfig
-from ewe.distributed import executor, torchrun
-from ewe.distributed import link as links
-from ewe.distributed.link import BEAT_S, SILENT_S, Link
+from ewe.engine.distributed import executor, torchrun
+from ewe.engine.distributed import link as links
+from ewe.engine.distributed.link import BEAT_S, SILENT_S, Link
 from ewe.errors import ConfigError, EngineDeadError
 
 LONG = 60.0
@@ -177,7 +177,7 @@ def test_the_other_processes_work_for_rank_0_until_it_is_over(started: pytest.Mo
         served.append(arguments[2:])
         raise SystemExit
 
-    started.setattr("ewe.distributed.worker.serve", serve)
+    started.setattr("ewe.engine.distributed.worker.serve", serve)
     rank_0 = threading.Thread(target=torchrun.meet_workers)
     rank_0.start()
     started.setenv("RANK", "1")

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ewe import registry
 from ewe.components import make_components
-from ewe.config import Config
+from ewe.config import Config, registry
+from ewe.config.registry import Registry
 from ewe.errors import ConfigError
-from ewe.protocols import Verifier
-from ewe.registry import Registry
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Passage, Verdict, VerificationRequest
+from ewe.types.protocols import Verifier
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "plugins.md"
 REGISTRIES = [value for value in vars(registry).values() if isinstance(value, Registry)]

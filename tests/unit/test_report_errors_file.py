@@ -1,8 +1,8 @@
 import pytest
 
-from ewe.checked import CheckedSentence, CheckedText
-from ewe.report import checked_data
-from ewe.report.checked_text import wrong_calls
+from ewe.evaluation.report import checked_data
+from ewe.evaluation.report.checked_text import wrong_calls
+from ewe.text.check_result import CheckedSentence, CheckedText
 from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
 
 FOR = Evidence(Passage("a", "Ada was born in Oslo.", "Ada"), Verdict.SUPPORTED, 0.6, "Ada was born in Oslo.", "claim")

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ewe.errors import DatastoreError
-from ewe.protocols import Retriever
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.datastore import Datastore
 from ewe.text.words import words
 from ewe.types import Passage
+from ewe.types.protocols import Retriever
 
 PASSAGES = [
     Passage("a", "She was born in 1867 in Warsaw.", title="Marie Curie"),

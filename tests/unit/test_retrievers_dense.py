@@ -8,12 +8,12 @@ import pytest
 from retrieval_bench import HashEncoder, ids, made_up_passages
 
 from ewe.errors import DatastoreError
-from ewe.protocols import Retriever
 from ewe.retrieval import vectors as vector_files
 from ewe.retrieval.dense import DenseRetriever, stored_vectors
 from ewe.retrieval.dense_index import DenseIndex, resolve_kind
 from ewe.retrieval.store import PassageStore
 from ewe.types import Passage
+from ewe.types.protocols import Retriever
 
 pytest.importorskip("faiss", reason="dense retrieval needs the extra 'dense'")
 

@@ -8,11 +8,11 @@ from retrieval_bench import FixedRetriever, ids
 
 from ewe.config import Config, FilterConfig
 from ewe.errors import ConfigError
-from ewe.protocols import Retriever
 from ewe.retrieval.hybrid import HybridRetriever, fuse
 from ewe.retrieval.reranker import Reranked
 from ewe.retrieval.source import passes
 from ewe.types import Passage, ScoredPassage
+from ewe.types.protocols import Retriever
 
 RANKINGS = st.lists(st.lists(st.integers(0, 12), max_size=10, unique=True), min_size=1, max_size=4)
 

@@ -14,9 +14,9 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 import httpx
 
-from ewe.router import replicas as replicas_module
-from ewe.router.replicas import READY, UNREACHABLE, Replica, ReplicaSet
-from ewe.router.router_app import create_router
+from ewe.server.router import replicas as replicas_module
+from ewe.server.router.replicas import READY, UNREACHABLE, Replica, ReplicaSet
+from ewe.server.router.router_app import create_router
 
 Answer = Callable[[httpx.Request], httpx.Response]
 
@@ -49,7 +49,7 @@ def check(replica: Replica, *answers: httpx.Response | Exception, heard: bool = 
 def ask(replicas: list[Replica], answer: Answer, monkeypatch: pytest.MonkeyPatch) -> httpx.Response:
     async def run() -> httpx.Response:
         client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
-        monkeypatch.setattr("ewe.router.router_app.open_client", lambda: client)
+        monkeypatch.setattr("ewe.server.router.router_app.open_client", lambda: client)
         app = create_router(ReplicaSet(replicas), 1000)
         async with client, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://router") as asker:
             return await asker.post("/v1/completions", json={})

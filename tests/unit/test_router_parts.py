@@ -23,13 +23,13 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 import httpx
 
 from ewe.errors import ConfigError
-from ewe.router import processes, replicas
-from ewe.router.processes import ReplicaProcess, device_environment
-from ewe.router.replicas import ENGINE_DEAD, READY, Replica, ReplicaSet
-from ewe.router.router_app import create_router
-from ewe.router.router_process import _Router
 from ewe.server.listener import LISTEN_FD, listen
 from ewe.server.process import end_with_input
+from ewe.server.router import processes, replicas
+from ewe.server.router.processes import ReplicaProcess, device_environment
+from ewe.server.router.replicas import ENGINE_DEAD, READY, Replica, ReplicaSet
+from ewe.server.router.router_app import create_router
+from ewe.server.router.router_process import _Router
 from ewe.server.settings import ServerSettings
 
 
@@ -128,7 +128,7 @@ def test_requests_of_a_replica_that_hangs_are_treated_like_those_of_one_that_was
 
     async def run() -> None:
         client = httpx.AsyncClient(transport=httpx.MockTransport(ask))
-        monkeypatch.setattr("ewe.router.router_app.open_client", lambda: client)
+        monkeypatch.setattr("ewe.server.router.router_app.open_client", lambda: client)
         hung, other = Replica("0", "http://hung", READY), Replica("1", "http://other", READY, load=1)
         app = create_router(ReplicaSet([hung, other]), 1000)
         async with client, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://router") as asker:
@@ -252,8 +252,8 @@ def test_a_replica_that_cannot_be_started_for_now_is_started_later(
 
 ROUTER = """
 import asyncio, sys
-from ewe.router.processes import ReplicaProcess
-from ewe.router.replicas import Replica
+from ewe.server.router.processes import ReplicaProcess
+from ewe.server.router.replicas import Replica
 command = [sys.executable, "-I", "-S", "-c", "import os; print('there', flush=True); os.read(0, 1)"]
 asyncio.run(ReplicaProcess(Replica("0"), command, {}).run())
 """

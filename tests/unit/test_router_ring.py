@@ -7,7 +7,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ewe.router.ring import HashRing
+from ewe.server.router.ring import HashRing
 
 NAMES = st.lists(st.text("abc012", min_size=1, max_size=4), min_size=2, max_size=8, unique=True)
 KEYS = st.lists(st.text(max_size=8), min_size=1, max_size=30)

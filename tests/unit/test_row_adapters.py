@@ -11,11 +11,11 @@ from safetensors.torch import load_file, save_file
 from test_adapters import logits, save_adapter, save_model, small
 
 from ewe.config import Config, ModelConfig
-from ewe.engine.loader import load_model
+from ewe.engine.models.loader import load_model
 from ewe.engine.request import Request
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.llm import LLM
-from ewe.sampling import SamplingParams
+from ewe.types.sampling_params import SamplingParams
 
 PROMPTS = ["alpha beta", "gamma delta epsilon zeta", "eta theta iota kappa lambda mu"]
 DOCUMENT = "one text for all"

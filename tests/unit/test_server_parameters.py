@@ -17,13 +17,13 @@ from openai.types import completion_create_params
 from openai.types.chat import completion_create_params as chat_create_params
 from openai.types.responses import response_create_params
 
-from ewe.sampling import SamplingParams
 from ewe.server.app import create_app
 from ewe.server.schemas.chat_schemas import ChatRequest
 from ewe.server.schemas.completion_schemas import CompletionRequest
 from ewe.server.schemas.response_schemas import ResponsesRequest
 from ewe.server.schemas.sampling_schemas import RefusedFields
 from ewe.server.settings import ServerSettings
+from ewe.types.sampling_params import SamplingParams
 
 # Without an engine a request that passes the border gets 503.
 CLIENT = TestClient(create_app(), raise_server_exceptions=False)

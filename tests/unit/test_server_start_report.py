@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.config import Config
-from ewe.loading import LoadStep
+from ewe.config.loading import LoadStep
 from ewe.server import start_report
 from ewe.server.start_report import StartLog, report_choice
 

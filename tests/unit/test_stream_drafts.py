@@ -14,11 +14,11 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.config import Config
 from ewe.engine.stream_events import StreamEvent
-from ewe.sampling import SamplingParams
 from ewe.server.bridge import RunEvent
 from ewe.server.schemas.common import EweOptions
 from ewe.server.stream_parts import StreamParts, wanted_events
 from ewe.types import Verdict
+from ewe.types.sampling_params import SamplingParams
 
 
 def config(mode: str, **feedback: Any) -> Config:

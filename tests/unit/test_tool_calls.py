@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ewe.errors import InvalidRequestError
-from ewe.tool_calls.format import CallFormat, FunctionCall
-from ewe.tool_calls.template import FORMATS, for_plain_template, for_template
-from ewe.tool_calls.tools import Tool
-from ewe.tool_calls.use import CallReader, Piece
+from ewe.text.tool_calls.format import CallFormat, FunctionCall
+from ewe.text.tool_calls.template import FORMATS, for_plain_template, for_template
+from ewe.text.tool_calls.tools import Tool
+from ewe.text.tool_calls.use import CallReader, Piece
 
 NAMES = ("get_weather", "f", "look-up.2")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

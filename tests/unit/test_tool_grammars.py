@@ -14,8 +14,8 @@ from tokenizers import AddedToken
 from transformers import AutoTokenizer
 
 from ewe.engine.grammar import Grammars
-from ewe.tool_calls.template import FORMATS
-from ewe.tool_calls.tools import ToolChoice, ToolRequest
+from ewe.text.tool_calls.template import FORMATS
+from ewe.text.tool_calls.tools import ToolChoice, ToolRequest
 
 EOS = 1
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"]}

@@ -1,7 +1,7 @@
 import pytest
 from transformers import ByT5Tokenizer
 
-from ewe.memory.unit_text import UnitTokenizer
+from ewe.engine.units.unit_text import UnitTokenizer
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationResult
 from ewe.verification.feedback import PassageFeedback
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared_data import read_jsonl, require
 
-from ewe.eval.veriscore import (
+from ewe.evaluation.veriscore import (
     ClaimCounts,
     count_claims,
     is_refusal,

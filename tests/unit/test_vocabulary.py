@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ewe import registry, vocabulary
-from ewe.config import Config
+from ewe.config import Config, registry
+from ewe.config import setting_names as vocabulary
 from ewe.errors import ConfigError
 
 DOCS = Path(__file__).parents[2] / "docs"

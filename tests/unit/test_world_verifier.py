@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ewe.protocols import Verifier
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Passage, ScoredPassage, Verdict, VerificationRequest, VerificationResult
+from ewe.types.protocols import Verifier
 from ewe.verification.combination import UNSUPPORTED
 from ewe.verification.feedback import PassageFeedback
 from ewe.world.claims import claims_of, people_named

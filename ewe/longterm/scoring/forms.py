@@ -10,8 +10,8 @@ from ewe.longterm.records import Memory
 from ewe.longterm.scoring import mark, verimem
 from ewe.longterm.scoring.contradictions import Relation, agreeing
 from ewe.longterm.scoring.scorers import voice_of
-from ewe.protocols import Retriever
 from ewe.retrieval.veracity import Similarity, half_life_decay, word_cosines
+from ewe.types.protocols import Retriever
 
 HIGH_VERACITY = 0.6
 """From here on a neighbour has a say in the first veracity of a new memory."""

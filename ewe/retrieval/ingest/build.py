@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ewe.config.cpu_count import usable_cpus
 from ewe.errors import DatastoreError
-from ewe.machine import usable_cpus
 from ewe.retrieval.ingest.chunker import ChunkRules
 from ewe.retrieval.ingest.dedup import Deduplicator
 from ewe.retrieval.ingest.documents import Block, Problem, ReadOptions, SourceFile

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ewe.config import FilterConfig
+from ewe.config.lazy import warm
 from ewe.errors import DatastoreError
-from ewe.lazy import warm
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.vector_stores.vector_store import VectorStore
 from ewe.retrieval.vectors import is_made_by

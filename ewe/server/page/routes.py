@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
-import ewe.report
+import ewe.evaluation.report
 from ewe.server.engine_service import service_of
 from ewe.server.fair_queue import tenant_of
 from ewe.server.schemas.operation_schemas import PageStart
@@ -17,7 +17,7 @@ from ewe.world.builtin import example_prompts
 
 router = APIRouter(include_in_schema=False)
 
-_OWN, _REPORT = (Path(str(module)).parent / "assets" for module in (__file__, ewe.report.__file__))
+_OWN, _REPORT = (Path(str(module)).parent / "assets" for module in (__file__, ewe.evaluation.report.__file__))
 # The report pages draw sentences, evidence, memory and numbers; what is live is the page's own.
 _SCRIPTS = (
     *(_REPORT / name for name in ("dom.js", "sentence.js", "answer.js", "evidence.js", "timeline.js", "tables.js")),

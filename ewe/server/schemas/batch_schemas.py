@@ -4,7 +4,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from ewe.batch.requests import BatchUrl, LineError
+from ewe.server.batch.requests import BatchUrl, LineError
 from ewe.server.schemas.common import AnswerModel, Metadata, RequestModel
 
 BatchStatus = Literal[

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from ewe.server.schemas.common import Annotation, AnswerModel, EweResult, RequestModel, Text, Usage, joined
 from ewe.server.schemas.sampling_schemas import SamplingRequest
-from ewe.tool_calls.tools import ToolRequest
+from ewe.text.tool_calls.tools import ToolRequest
 
 _UNSUPPORTED_PARTS = {
     "image_url": "images", "input_audio": "audio", "file": "files", "video_url": "videos", "refusal": "refusals",

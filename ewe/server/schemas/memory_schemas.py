@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from ewe.config_evidence import SEARCH_TOP_K
+from ewe.config.config_evidence import SEARCH_TOP_K
 from ewe.longterm.asked_time import seconds
 from ewe.longterm.records import MemorySource
 from ewe.server.schemas.common import CHECK_UNICODE, AnswerModel, Metadata, RequestModel

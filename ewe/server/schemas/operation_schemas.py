@@ -4,9 +4,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ewe.engine.engine_summary import EngineSummary
 from ewe.server.schemas.chat_schemas import Message
 from ewe.server.schemas.common import AnswerModel, RequestModel, Text
-from ewe.summary import EngineSummary
 
 
 class State(AnswerModel):

@@ -4,10 +4,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ewe.sampling import SamplingParams
 from ewe.server.schemas.common import CHECK_UNICODE, Document, EweOptions, FullText, RequestModel, StreamOptions, Text
 from ewe.server.schemas.memory_schemas import MemoryUse
 from ewe.server.schemas.response_format import JsonSchema, ResponseFormat
+from ewe.types.sampling_params import SamplingParams
 
 
 class RefusedFields(RequestModel):

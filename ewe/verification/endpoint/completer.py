@@ -9,8 +9,8 @@ from typing import Any
 
 import tenacity
 
-from ewe.conversation import Conversation
 from ewe.errors import ConfigError
+from ewe.text.conversation import Conversation
 from ewe.verification.endpoint.protocol import CompletionError
 from ewe.verification.endpoint.transport import RefusedError, TransientError, Transport
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from ewe.checked import LOOPS
+from ewe.text.check_result import LOOPS
 from ewe.text.english import AUXILIARIES, FUNCTION_WORDS, is_irregular_past, stem, words_of
 from ewe.verification.extraction import reasons
 from ewe.verification.extraction.abstentions import abstains

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ewe.checked import REPEATS
+from ewe.text.check_result import REPEATS
 from ewe.text.language import is_english
 from ewe.types import Claim, SentenceClaims, VerificationRequest
 from ewe.verification.extraction import reasons

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from ewe.config.lora import merge_adapter
 from ewe.errors import ConfigError, JudgeError
-from ewe.lora import merge_adapter
 from ewe.verification.judges.checkpoints import (
     Head,
     JudgeSettings,

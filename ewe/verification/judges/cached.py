@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ewe.config.lazy import warm
 from ewe.errors import EWEError, JudgeError
-from ewe.lazy import warm
 from ewe.verification.judges.protocol import Judge, Pair, checked, window_of
 
 

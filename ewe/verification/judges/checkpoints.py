@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ewe.config.known_models import ADAPTER_SETTINGS, ADAPTER_WEIGHTS, KNOWN_MODELS
+from ewe.config.registry import JUDGES
+from ewe.config.setting_names import hint
 from ewe.errors import JudgeError
-from ewe.known_models import ADAPTER_SETTINGS, ADAPTER_WEIGHTS, KNOWN_MODELS
-from ewe.registry import JUDGES
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED, ReadingWindow
-from ewe.vocabulary import hint
 
 # Models for natural-language inference and for fact checking name the same three things differently. What only says
 # "not supported" may be refuted or open: such a label is no evidence against a claim.

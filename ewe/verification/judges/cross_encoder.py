@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
+from ewe.config.registry import JUDGES
+from ewe.config.setting_names import hint
 from ewe.errors import JudgeError
-from ewe.registry import JUDGES
 from ewe.verification.judges.checkpoints import Head, check_head, read_head
 from ewe.verification.judges.protocol import INCONCLUSIVE, Pair, checked
-from ewe.vocabulary import hint
 
 _log = logging.getLogger(__name__)
 _MAX_TOKENS = 512

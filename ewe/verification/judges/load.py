@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ewe.config import VerificationConfig
+from ewe.config.lazy import Lazy
+from ewe.config.registry import JUDGES
+from ewe.config.setting_names import WRITER
 from ewe.errors import JudgeError
-from ewe.lazy import Lazy
-from ewe.registry import JUDGES
 from ewe.verification.endpoint import is_endpoint
 from ewe.verification.judges.checkpoints import (
     base_adapter_path,
@@ -28,7 +29,6 @@ from ewe.verification.judges.checkpoints import (
     read_settings,
 )
 from ewe.verification.judges.writer_calibration import WINDOW, calibration_for, fingerprint_of
-from ewe.vocabulary import WRITER
 
 if TYPE_CHECKING:
     import numpy as np

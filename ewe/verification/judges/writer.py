@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from ewe.control_marks import control_tokens
+from ewe.config.known_models import KNOWN_MODELS
+from ewe.config.setting_names import WRITER
 from ewe.errors import JudgeError
-from ewe.known_models import KNOWN_MODELS
+from ewe.text.control_marks import control_tokens
 from ewe.text.sentences import SentenceSplitter
 from ewe.verification.judges.base import Score
 from ewe.verification.judges.cross_encoder import (
@@ -35,7 +36,6 @@ from ewe.verification.judges.cross_encoder import (
 )
 from ewe.verification.judges.protocol import INCONCLUSIVE, Pair, checked
 from ewe.verification.judges.writer_calibration import INSTRUCTION, QUESTION, WINDOW, Calibration
-from ewe.vocabulary import WRITER
 
 _log = logging.getLogger(__name__)
 _LETTERS = "ABC"  # In the order of a judge's columns: supported, refuted, inconclusive.

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ewe.cache_folder import cache_folder
+from ewe.config.cache_folder import cache_folder
+from ewe.config.known_models import ADAPTER_SETTINGS, ADAPTER_WEIGHTS, KNOWN_MODELS
+from ewe.config.setting_names import WRITER
 from ewe.errors import ConfigError
-from ewe.known_models import ADAPTER_SETTINGS, ADAPTER_WEIGHTS, KNOWN_MODELS
 from ewe.verification.combination import Thresholds
 from ewe.verification.judges.protocol import ReadingWindow
-from ewe.vocabulary import WRITER
 
 WINDOW = ReadingWindow(max_characters=3000)
 """What it is shown of passages at once, before its own limit in tokens."""

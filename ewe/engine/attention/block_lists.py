@@ -1,0 +1,102 @@
+"""The lists of blocks that kernels find segments by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ewe.engine.attention.metadata import IntArray
+
+# Units or memories that are remembered at most; then all are forgotten, which costs one slower step.
+_MOST_KNOWN = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The units of one row that hold tokens: their numbers (int64 [n]) and their places among the row's units.
+
+    slots: what it was made of, kept so that nothing else gets its identity.
+    """
+
+    numbers: IntArray
+    places: IntArray
+    slots: tuple[IntArray, ...]
+
+
+class BlockLists:
+    """Numbers units by their blocks; a slot array that was seen before is known by its identity.
+
+    A table hands out the same array as long as nothing changes, so most steps look a row's memory up and compute
+    nothing. `firsts` (the first slot of each block) and `lengths` hold what belongs to each number.
+    """
+
+    def __init__(self, block_size: int) -> None:
+        self.firsts: list[IntArray] = []
+        self.lengths: list[int] = []
+        self.block_size = block_size
+        self._numbers: dict[tuple[bytes, int], int] = {}
+        self._known: dict[int, tuple[int, IntArray]] = {}
+        self._memories: dict[tuple[int, ...], Memory] = {}
+
+    def begin(self) -> None:
+        """To be called before a plan is made: numbers hold until the next call."""
+        if max(len(self._known), len(self._memories)) > _MOST_KNOWN:
+            self.firsts, self.lengths = [], []
+            self._numbers, self._known, self._memories = {}, {}, {}
+
+    def unit(self, slots: IntArray) -> int:
+        """The number of a unit."""
+        known = self._known.get(id(slots))
+        if known is not None:
+            return known[0]
+        firsts = slots[:: self.block_size]
+        number = self._numbers.setdefault((firsts.tobytes(), len(slots)), len(self.firsts))
+        if number == len(self.firsts):
+            self.firsts.append(firsts)
+            self.lengths.append(len(slots))
+        self._known[id(slots)] = number, slots
+        return number
+
+    def memory(self, unit_slots: Sequence[IntArray]) -> Memory:
+        """A row's units, those without tokens left out."""
+        key = tuple(map(id, unit_slots))
+        found = self._memories.get(key)
+        if found is None:
+            places = [place for place, slots in enumerate(unit_slots) if len(slots)]
+            numbers = [self.unit(unit_slots[place]) for place in places]
+            found = Memory(np.array(numbers, np.int64), np.array(places, np.int64), tuple(unit_slots))
+            self._memories[key] = found
+        return found
+
+
+class Tables:
+    """One plan's lists in a row; a unit's list is kept once. Segments fill blocks from the first slot of one on."""
+
+    def __init__(self, lists: BlockLists) -> None:
+        lists.begin()
+        self.lists = lists
+        self.length = 0
+        self._firsts: list[IntArray] = []
+        self._begins: dict[int, int] = {}
+
+    def add_unit(self, number: int) -> int:
+        """Where the list of the unit of this number begins."""
+        begin = self._begins.setdefault(number, self.length)
+        if begin == self.length:
+            self._append(self.lists.firsts[number])
+        return begin
+
+    def add_context(self, slots: IntArray) -> int:
+        """Where the context's list begins."""
+        begin = self.length
+        self._append(slots[:: self.lists.block_size])
+        return begin
+
+    def blocks(self) -> npt.NDArray[np.int32]:
+        """All lists."""
+        return (np.concatenate(self._firsts) // self.lists.block_size).astype(np.int32)
+
+    def _append(self, firsts: IntArray) -> None:
+        self._firsts.append(firsts)
+        self.length += len(firsts)

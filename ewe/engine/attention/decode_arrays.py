@@ -1,0 +1,153 @@
+"""What the decode kernels read about the single tokens of a step, as arrays on the host."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ewe.engine.attention.block_lists import Tables
+from ewe.engine.attention.metadata import IntArray, PlacedRow
+
+# Pieces shorter than this cost more in states written and merged than they win in parallel work,
+_LEAST_PIECE = 128
+# and beyond this length the states are 1% of the traffic, while the last wave of programs grows uneven.
+_MOST_PIECE = 512
+# Keys of one pass of a kernel; pieces are whole passes.
+_PASS = 64
+
+Int32Array = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeArrays:
+    """alone, shared: pieces [n, 5] with one entry and with several (at most most_sharing), the longest first.
+
+    entries [states, 2], biases float32 [states] and begins [rows + 1]: all as `attend_pieces` and `merge_states` take
+    them; the states of a row are neighbours. owners [states, 3]: each state's row of the batch, its row in the caller's
+    order, its segment.
+    """
+
+    alone: Int32Array
+    shared: Int32Array
+    most_sharing: int
+    entries: Int32Array
+    biases: npt.NDArray[np.float32]
+    begins: Int32Array
+    owners: Int32Array
+
+    @property
+    def num_states(self) -> int:
+        """States of all rows."""
+        return len(self.biases)
+
+    @property
+    def counts(self) -> Int32Array:
+        """How many pieces have one entry, and how many several."""
+        return np.array([len(self.alone), len(self.shared)], np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Segments:
+    """Every non-empty segment of every row, row after row.
+
+    spans [groups, 3]: the distinct segments: begin of the list of blocks, first key, last key (exclusive). Per segment:
+    group (of spans), row (of the batch), number (within the row), bias.
+    """
+
+    spans: IntArray
+    group: IntArray
+    row: IntArray
+    number: IntArray
+    bias: npt.NDArray[np.float32]
+
+
+def decode_arrays(
+    rows: Sequence[PlacedRow], tables: Tables, window: int | None, wanted_pieces: int, most_states: int | None = None
+) -> DecodeArrays:
+    """The arrays of rows of one token each; wanted_pieces: how many pieces of keys keep the device busy.
+
+    most_states: pieces grow until there are no more states, or until every segment is one piece.
+    """
+    segments = _segments(rows, tables, window)
+    group, spans = segments.group, segments.spans
+    lengths = spans[:, 2] - spans[:, 1]
+    piece = min(max(-(-int(lengths.sum()) // (wanted_pieces * _PASS)) * _PASS, _LEAST_PIECE), _MOST_PIECE)
+    pieces_of = -(-lengths // piece)
+    while most_states is not None and pieces_of[group].sum() > most_states and pieces_of.max() > 1:
+        piece *= 2
+        pieces_of = -(-lengths // piece)
+    readers_of = np.bincount(group, minlength=len(spans))
+    states_of = pieces_of[group]
+    state_begin = _before(states_of)
+
+    owner, number = _ragged(pieces_of)
+    begin = spans[owner, 1] + number * piece
+    readers = readers_of[owner]
+    pieces = np.stack(
+        [spans[owner, 0], begin, np.minimum(begin + piece, spans[owner, 2]), _before(readers), readers], 1
+    )
+    longest_first = np.argsort(pieces[:, 1] - pieces[:, 2], kind="stable")
+    ordered, is_alone = pieces[longest_first].astype(np.int32), readers[longest_first] == 1
+    # Entries go piece by piece, the readers of each in the order of rows.
+    entry_piece, reader = _ragged(readers)
+    by_group = np.argsort(group, kind="stable")
+    segment = by_group[_before(readers_of)[owner[entry_piece]] + reader]
+    tokens = np.array([item.begin for item in rows])
+    entries = np.stack([tokens[segments.row[segment]], state_begin[segment] + number[entry_piece]], 1)
+
+    # Every row has a segment, its context.
+    first_segments = np.flatnonzero(np.diff(segments.row, prepend=-1))
+    begins = np.append(state_begin[first_segments], len(entries))
+    indices = np.array([item.index for item in rows])
+    owners = np.stack([segments.row, indices[segments.row], segments.number], 1)
+    return DecodeArrays(
+        alone=ordered[is_alone],
+        shared=ordered[~is_alone],
+        most_sharing=int(readers_of.max()),
+        entries=entries.astype(np.int32),
+        biases=np.repeat(segments.bias, states_of),
+        begins=begins.astype(np.int32),
+        owners=np.repeat(owners, states_of, axis=0).astype(np.int32),
+    )
+
+
+def _segments(rows: Sequence[PlacedRow], tables: Tables, window: int | None) -> _Segments:
+    lists = tables.lists
+    memories = [lists.memory(item.row.memory_slots) for item in rows]
+    held = np.concatenate([memory.numbers for memory in memories])
+    is_held = np.zeros(len(lists.lengths), bool)
+    is_held[held] = True
+    numbers = np.flatnonzero(is_held)
+    # Groups are the distinct units, then the contexts.
+    spans = [(tables.add_unit(number), 0, lists.lengths[number]) for number in numbers.tolist()]
+    biases: list[float] = []
+    sizes = []
+    for item, memory in zip(rows, memories, strict=True):
+        context, own = item.row.context_slots, item.memory_biases
+        end = len(context)
+        spans.append((tables.add_context(context), 0 if window is None else max(0, end - window), end))
+        sizes.append(len(memory.numbers) + 1)
+        biases += own if sizes[-1] > len(own) else [own[place] for place in memory.places]
+        biases.append(item.context_bias)
+    counts = np.array(sizes)
+    contexts = np.cumsum(counts) - 1  # each row's last segment
+    units = np.ones(len(biases), bool)
+    units[contexts] = False
+    group, number_of = np.empty((2, len(biases)), np.int64)
+    group[units], group[contexts] = (np.cumsum(is_held) - 1)[held], len(numbers) + np.arange(len(rows))
+    number_of[units] = np.concatenate([memory.places for memory in memories])
+    number_of[contexts] = [len(item.memory_biases) for item in rows]
+    row = np.repeat(np.arange(len(rows)), counts)
+    return _Segments(np.array(spans), group, row, number_of, np.array(biases, np.float32))
+
+
+def _before(counts: IntArray) -> IntArray:
+    """The sum of the counts before each."""
+    return np.cumsum(counts) - counts
+
+
+def _ragged(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """For counts [2, 3]: whose item it is [0, 0, 1, 1, 1], and the how manieth [0, 1, 0, 1, 2]."""
+    owner = np.repeat(np.arange(len(counts)), counts)
+    return owner, np.arange(len(owner)) - _before(counts)[owner]

@@ -1,0 +1,1 @@
+"""Models: their files, weights and layers, and what computes them on this machine."""

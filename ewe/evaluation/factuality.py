@@ -1,0 +1,103 @@
+"""What a factuality evaluation finds, in the records that its files hold."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from ewe.evaluation.veriscore import ClaimCounts, count_claims, is_refusal
+from ewe.types import Claim, Verdict
+
+Key = tuple[str, str]
+"""System, prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one system wrote to one prompt; error: why it could not. wall_s: seconds since the answer before it."""
+
+    system: str
+    prompt: str
+    text: str
+    finish_reason: str
+    error: str
+    wall_s: float
+    stats: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """The claims of one answer as [text, verdict]; unread: sentences that could not be; error: why there are none."""
+
+    system: str
+    prompt: str
+    claims: Sequence[Sequence[str]] = ()
+    unread: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """How one answer compares with the baseline's: per order of showing them 1 (better), 0.5 (as good) or 0."""
+
+    system: str
+    prompt: str
+    against: str
+    scores: Sequence[float] = ()
+    error: str = ""
+
+
+Record = Answer | Grade | Preference
+RECORDS: tuple[type[Record], ...] = (Answer, Grade, Preference)
+
+
+@dataclass(slots=True)
+class Found:
+    """The records of a run by system and prompt; of several for the same the last one counts."""
+
+    answers: dict[Key, Answer] = field(default_factory=dict)
+    grades: dict[Key, Grade] = field(default_factory=dict)
+    preferences: dict[Key, Preference] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Self:
+        """All of them, in order."""
+        found = cls()
+        for record in records:
+            found.add(record)
+        return found
+
+    def add(self, record: Record) -> None:
+        """Takes in one record."""
+        key = record.system, record.prompt
+        if isinstance(record, Answer):
+            self.answers[key] = record
+        elif isinstance(record, Grade):
+            self.grades[key] = record
+        else:
+            self.preferences[key] = record
+
+    @property
+    def num_finished(self) -> int:
+        """How many records no further run will make again."""
+        graded = sum(not grade.error for grade in self.grades.values())
+        return len(self.answers) + graded + sum(not item.error for item in self.preferences.values())
+
+    def lacks_grade(self, key: Key) -> bool:
+        """Whether an answer is still to be graded, or again because the judge failed at it."""
+        grade = self.grades.get(key)
+        return not self.answers[key].error and (grade is None or bool(grade.error))
+
+    def lacks_preference(self, key: Key, baseline: str) -> bool:
+        """Whether an answer is still to be compared with the baseline's, or again because the judge failed at it."""
+        preference = self.preferences.get(key)
+        return key[0] != baseline and (preference is None or bool(preference.error) or preference.against != baseline)
+
+    def counts(self, key: Key) -> ClaimCounts | None:
+        """The claims of an answer as VeriScore counts them; none for one that failed, None for one without a grade."""
+        answer, grade = self.answers[key], self.grades.get(key)
+        if answer.error:
+            return ClaimCounts(0, 0)
+        if grade is None or grade.error:
+            return None
+        claims = (Claim(text, verdict=Verdict(verdict)) for text, verdict in grade.claims)
+        return count_claims(claims, refused=is_refusal(answer.text))

@@ -1,0 +1,182 @@
+"""Measuring how far a chat model can be its own judge: bias, temperature and thresholds out of labelled claims.
+
+The claims fall into two halves by article. Each half's probabilities come from a bias and a temperature that were
+fitted on the other one; on them the thresholds are chosen and all figures counted. What is kept is then fitted on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ewe.engine.shared_judge import EngineScore
+from ewe.errors import JudgeError
+from ewe.evaluation.judge_claims import LabelledClaim
+from ewe.evaluation.tables import Interval
+from ewe.llm import LLM
+from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED, Pair
+from ewe.verification.judges.writer import LetterQuestion, letter_logits
+from ewe.verification.judges.writer_calibration import Calibration
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int_]
+Ask = Callable[[Sequence[Pair]], Floats]
+"""Pairs of evidence and claim to logits [pairs, 3], NaN for those that cannot be asked about."""
+
+ASKED_FOR = {SUPPORTED: 0.92, REFUTED: 0.85}
+"""The share of a verdict that must be right for it to be given at all."""
+
+_LEAST = 12  # Claims that must get a verdict: of fewer, that share is luck.
+_GRID = np.round(np.arange(0.34, 0.99, 0.01), 2)
+_DECAY, _STEPS, _LEAST_SLOPE = 1e-3, 50, 1e-3
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came of labelled claims. thresholds: of supported and refuted, None where none is right often enough.
+
+    decided: of each label [3, 3] how many were called supported, refuted and left open. areas: under the ROC curves of
+    supported and of refuted against the rest.
+    """
+
+    bias: tuple[float, float, float]
+    temperature: float
+    thresholds: tuple[float | None, float | None]
+    decided: Ints
+    areas: tuple[float, float]
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether any verdict is right often enough to be given."""
+        return self.thresholds != (None, None)
+
+    def right(self, side: int) -> Interval | None:
+        """The share of this verdict that is right; None where it was never given."""
+        given = int(self.decided[:, side].sum())
+        return Interval.of_share(int(self.decided[side, side]), given) if given else None
+
+    def share(self, label: int, verdict: int) -> Interval:
+        """How many claims of a label got a verdict."""
+        return Interval.of_share(int(self.decided[label, verdict]), int(self.decided[label].sum()))
+
+    def calibration(self, model: str, fingerprint: str) -> Calibration:
+        """What is kept of it."""
+        figures = {"claims": int(self.decided.sum()), "decided": self.decided.tolist(), "areas": list(self.areas)}
+        return Calibration(model, fingerprint, self.bias, self.temperature, *self.thresholds, figures)
+
+
+def asking(llm: LLM) -> Ask:
+    """Asks the model of an engine, as it would be asked while it writes. Raises JudgeError if it cannot be."""
+    loaded = llm.client.engine.loaded
+    if loaded.tokenizer is None:
+        raise JudgeError("this model has no tokenizer, so it cannot be asked to judge")
+    score, question = EngineScore(llm.client.run), LetterQuestion(loaded.tokenizer, loaded.max_model_len - 1)
+
+    def ask(pairs: Sequence[Pair]) -> Floats:
+        logits = np.full((len(pairs), 3), np.nan)
+        asked, found = letter_logits(score, question, pairs)
+        logits[asked] = found
+        return logits
+
+    return ask
+
+
+def logits_of(ask: Ask, claims: Sequence[LabelledClaim], advance: Callable[[], object]) -> Floats:
+    """float64 [claims, 3]; advance: told of each claim. Raises JudgeError for a claim the model has no room for."""
+    rows: list[Floats] = []
+    for first in range(0, len(claims), _AT_ONCE):
+        asked = claims[first : first + _AT_ONCE]
+        rows.append(ask([claim.pair for claim in asked]))
+        for _ in asked:
+            advance()
+    logits = np.concatenate(rows)
+    if not np.isfinite(logits).all():
+        number = int(np.flatnonzero(~np.isfinite(logits).all(1))[0])
+        raise JudgeError(f"the model gave no answer about a claim, or has no room for it: {claims[number].text!r}")
+    return logits
+
+
+def measure(logits: Floats, claims: Sequence[LabelledClaim]) -> Measured:
+    """Bias, temperature and thresholds for these logits [claims, 3], and how good they are."""
+    labels = np.array([claim.label for claim in claims])
+    probabilities = np.zeros_like(logits)
+    for half, other in _halves(claims):
+        probabilities[half] = Calibration("", "", *fit(logits[other], labels[other]), None, None, {}).probabilities(
+            logits[half]
+        )
+    thresholds = (choose(probabilities, labels, SUPPORTED), choose(probabilities, labels, REFUTED))
+    verdicts = _verdicts(probabilities, thresholds)
+    decided = np.array([[int(((labels == row) & (verdicts == side)).sum()) for side in range(3)] for row in range(3)])
+    areas = (
+        _area(probabilities[:, SUPPORTED], labels == SUPPORTED),
+        _area(probabilities[:, REFUTED], labels == REFUTED),
+    )
+    return Measured(*fit(logits, labels), thresholds, decided, areas)
+
+
+def fit(logits: Floats, labels: Ints) -> tuple[tuple[float, float, float], float]:
+    """Bias per label (0 for inconclusive) and temperature of the least log loss, by Newton's method.
+
+    The probabilities are softmax(slope * logits + shift): a convex problem in slope and two shifts. A model that is
+    worse than chance gets a slope of almost 0, so that its logits say nothing.
+    """
+    centred = logits - logits.mean(axis=1, keepdims=True)
+    inputs = np.stack([centred, *(np.broadcast_to(np.eye(3)[side], centred.shape) for side in (0, 1))], axis=2)
+    wanted = np.eye(3)[labels]
+    found = np.array([1.0 / max(1.0, float(centred.std())), 0.0, 0.0])
+    for _ in range(_STEPS):
+        shares = _softmax(inputs @ found)
+        gradient = np.einsum("ncf,nc->f", inputs, shares - wanted) + _DECAY * found
+        mean = np.einsum("ncf,nc->nf", inputs, shares)
+        curvature = np.einsum("ncf,nc,ncg->fg", inputs, shares, inputs) - mean.T @ mean + _DECAY * np.eye(3)
+        step = np.linalg.solve(curvature, gradient)
+        found = found - step / max(1.0, float(np.abs(step).max()))
+    slope = max(float(found[0]), _LEAST_SLOPE)
+    return (-float(found[1]) / slope, -float(found[2]) / slope, 0.0), 1.0 / slope
+
+
+def choose(probabilities: Floats, labels: Ints, side: int) -> float | None:
+    """The smallest probability from which on a verdict is right as often as asked for; None if there is none."""
+    likeliest = probabilities[:, side] > probabilities[:, REFUTED if side == SUPPORTED else SUPPORTED]
+    for threshold in _GRID:
+        given = likeliest & (probabilities[:, side] >= threshold)
+        if given.sum() >= _LEAST and (labels[given] == side).mean() >= ASKED_FOR[side]:
+            return float(threshold)
+    return None
+
+
+def _halves(claims: Sequence[LabelledClaim]) -> Iterator[tuple[Ints, Ints]]:
+    """Places of one half and of the other, and the reverse: by article, whatever the order of the claims."""
+    groups = sorted({claim.group for claim in claims}, key=lambda group: sha256(group.encode()).digest())
+    if len(groups) < 2:
+        raise JudgeError("the claims are all about one article: claims about at least two are needed")
+    first = set(groups[::2])
+    is_first = np.array([claim.group in first for claim in claims])
+    yield np.flatnonzero(is_first), np.flatnonzero(~is_first)
+    yield np.flatnonzero(~is_first), np.flatnonzero(is_first)
+
+
+def _verdicts(probabilities: Floats, thresholds: tuple[float | None, float | None]) -> Ints:
+    verdicts = np.full(len(probabilities), INCONCLUSIVE)
+    for side, other in ((SUPPORTED, REFUTED), (REFUTED, SUPPORTED)):
+        threshold = thresholds[side]
+        if threshold is not None:
+            own = probabilities[:, side]
+            verdicts[(own >= threshold) & (own > probabilities[:, other])] = side
+    return verdicts
+
+
+def _area(scores: Floats, is_positive: NDArray[np.bool_]) -> float:
+    """How often a positive has the higher score, ties counting half."""
+    difference = scores[is_positive][:, None] - scores[~is_positive][None, :]
+    return float((difference > 0).mean() + (difference == 0).mean() / 2)
+
+
+def _softmax(values: Floats) -> Floats:
+    shares = np.exp(values - values.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))

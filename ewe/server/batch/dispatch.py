@@ -1,0 +1,42 @@
+"""Brings the requests of a batch to whoever answers them, so many at a time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from ewe.server.batch.requests import BatchRequest
+from ewe.server.batch.result_log import Reply, ResultLog
+
+Answer = Callable[[BatchRequest], Awaitable[Reply | None]]
+"""What the endpoint says to a request; None where the batch ends before it was asked."""
+
+
+async def answer_requests(
+    requests: Iterable[BatchRequest],
+    answer: Answer,
+    log: ResultLog,
+    places: asyncio.Semaphore,
+    on_result: Callable[[], None],
+) -> None:
+    """Returns when every request is in the log or was left; those that are in it are not asked again.
+
+    places: one for each request under way. on_result: called after each that is in the log. Raises what `answer` and
+    the log raise; requests that are then under way are broken off.
+    """
+
+    async def run(request: BatchRequest) -> None:
+        reply = await answer(request)
+        if reply is not None:
+            await log.add(request.custom_id, reply)
+            on_result()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for request in requests:
+                if request.custom_id in log.answered:
+                    await asyncio.sleep(0)  # whoever shares the event loop does not wait for a long file
+                    continue
+                await places.acquire()
+                # Not at the end of `run`: a task that is cancelled before it begins never gets there.
+                group.create_task(run(request)).add_done_callback(lambda _: places.release())
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
