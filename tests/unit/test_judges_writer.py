@@ -1,13 +1,16 @@
 """The writer as its own judge: what it is asked, what measuring finds, and when it is refused."""
 
 import json
+from itertools import product
 
 import numpy as np
 import pytest
 import torch
 from small_causal import write_causal
 from transformers import AutoTokenizer
+from typer.testing import CliRunner
 
+from ewe.cli.main import app
 from ewe.config import Config
 from ewe.engine.shared_judge import shared_judge, writer_fingerprint
 from ewe.errors import ConfigError, InvalidRequestError, JudgeError
@@ -171,3 +174,18 @@ def test_the_claims_of_the_package_and_lines_that_are_none(tmp_path):
     path.write_text('{"claim": "c", "label": "supported", "passages": [{"text": "t"}]}\n')
     with pytest.raises(InvalidRequestError, match="at least 20"):
         read_claims(path)
+
+
+def test_the_command_says_that_a_random_model_cannot_judge_and_the_engine_refuses_it_then(model, tmp_path):
+    labels = ["supported", "refuted", "inconclusive"]
+    claims, lines = tmp_path / "claims.jsonl", []
+    for label, number in product(labels, range(20)):  # the same claims under each label
+        passages = [{"title": f"It {number}", "text": "It is true."}]
+        lines.append(json.dumps({"claim": f"it is {number}", "label": label, "passages": passages}))
+    claims.write_text("\n".join(lines) + "\n")
+    options = ["--model", str(model), "--claims", str(claims), "--set", "cache.num_blocks=400"]
+    done = CliRunner().invoke(app, ["judge", "calibrate", *options])
+    assert done.exit_code == 1, done.output
+    assert "this model cannot judge: use builtin" in " ".join(done.output.split())
+    with pytest.raises(ConfigError, match="cannot judge"):
+        shared_judge(settings(model))
