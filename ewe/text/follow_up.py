@@ -17,7 +17,9 @@ _NO_REFERENT = re.compile(
 )
 _GOES_ON = re.compile(r"(?:and|but|so|what\s+about|how\s+about|what\s+else|anything\s+else)\b", re.IGNORECASE)
 _FEW_WORDS = 6
-_MOST_CHARACTERS = 200
+_MOST_TURNS = 20  # That are looked back through.
+_MOST_CHARACTERS = 200  # Of a topic.
+_MOST_READ = 1000  # Characters of a request: who writes more names what it is about. Texts may be megabytes long.
 
 
 def refers_back(request: str) -> bool:
@@ -25,6 +27,8 @@ def refers_back(request: str) -> bool:
 
     One that names something before its first pronoun stands alone: "Where did Marie Curie meet her husband?".
     """
+    if len(request) > _MOST_READ:
+        return False
     subject = subject_of(request)
     said = _WORD.findall(_NO_REFERENT.sub(" ", subject))
     if subject != request and said[:1] and said[0].lower() not in FUNCTION_WORDS:
@@ -46,5 +50,6 @@ def topic_of_questions(questions: Sequence[str]) -> str:
     """
     if not questions or not refers_back(questions[-1]):
         return ""
-    alone = (text for text in reversed(questions[:-1]) if not refers_back(text) and not is_small_talk(text))
+    earlier = (text[:_MOST_READ] for text in reversed(questions[-1 - _MOST_TURNS : -1]))
+    alone = (text for text in earlier if not refers_back(text) and not is_small_talk(text))
     return subject_of(next(alone, "")).strip()[:_MOST_CHARACTERS]

@@ -61,5 +61,10 @@ def test_the_topic_is_the_latest_subject_that_stands_alone() -> None:
     assert topic_of_questions([]) == ""
 
 
+def test_of_long_texts_the_beginning_is_read() -> None:
+    assert not refers_back("Why is it? " * 200)
+    assert topic_of_questions(["Tell me about Tikal. " + "It is old. " * 100_000, "Why?"]).startswith("Tikal")
+
+
 def test_a_topic_is_short() -> None:
     assert len(topic_of_questions(["word " * 500, "Why is it?"])) <= 200
