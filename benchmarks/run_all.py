@@ -33,6 +33,7 @@ BENCHMARKS = (
     "server_overhead",
     "replicas",
     "overload",
+    "tenants",
     "policy_throughput",
     "kept_context_staleness",
     "fp8_cache",

@@ -13,8 +13,6 @@ from ewe.cli.progress_lines import counted_progress
 from ewe.cli.terminal import output_console
 from ewe.components import preflight
 from ewe.config import Config
-from ewe.verification.judges.protocol import COLUMNS
-from ewe.verification.judges.writer_calibration import calibration_path
 
 if TYPE_CHECKING:
     from ewe.evaluation.judge_calibration import Measured
@@ -62,6 +60,7 @@ def calibrate_command(
     """
     from ewe.engine.shared_judge import writer_fingerprint
     from ewe.evaluation.judge_claims import read_claims
+    from ewe.verification.judges.writer_calibration import calibration_path
 
     chosen = settings_of(model, config, settings, adapter=adapter).override(_ALONE)
     preflight(chosen)
@@ -98,6 +97,7 @@ def _table(measured: Measured) -> FittingTable:
 def _words(measured: Measured) -> list[str]:
     """What the figures mean, in sentences."""
     from ewe.evaluation.judge_calibration import ASKED_FOR
+    from ewe.verification.judges.protocol import COLUMNS
 
     told = []
     for side, asked in ASKED_FOR.items():

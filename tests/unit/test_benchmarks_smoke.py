@@ -26,7 +26,7 @@ SHARED |= {
     "replicas_stand_in",
 }
 # Triton's interpreter draws tokens in one, and the others start servers: over 15 s each.
-SLOW = {"launches", "replicas", "overload"}
+SLOW = {"launches", "replicas", "overload", "tenants"}
 
 
 @pytest.mark.parametrize(

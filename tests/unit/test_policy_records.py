@@ -44,7 +44,7 @@ RECORDS = Path(__file__).with_name("policy_records.json")
 PROMPTS = ("Tell me of it", "of a", "who is it")
 AT_ONCE = Latencies()
 LATE = Latencies((0, 2), (0, 30, 3, 60))
-_TIMES = {"latency_s", "waited_s"}
+_LEFT_OUT = {"latency_s", "waited_s", "config", "settings"}  # times, and settings, which come and go
 
 
 class Failing:
@@ -293,9 +293,9 @@ def plain(value: Any) -> Any:
 
 
 def timeless(value: Any) -> Any:
-    """Without times, and with numbers that are the same on every machine."""
+    """Without times and settings, and with numbers that are the same on every machine."""
     if isinstance(value, dict):
-        return {key: timeless(item) for key, item in value.items() if key not in _TIMES}
+        return {key: timeless(item) for key, item in value.items() if key not in _LEFT_OUT}
     if isinstance(value, list):
         return [timeless(item) for item in value]
     return round(value, 3) if isinstance(value, float) else value

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchmarks.longterm_turns import HALVES, Kept, finds, read
 from ewe.longterm.extraction import facts_by_rules
 from ewe.longterm.lasting import lasts
-from ewe.longterm.statements import plainly_written, statements
+from ewe.longterm.turn_statements import plainly_written, statements
 
 
 @pytest.mark.parametrize(
