@@ -15,7 +15,7 @@ from ewe.types.protocols import Verifier
 LONGEST_SENTENCE = 4000
 """Code points; what is longer is no sentence but a table or data, and is not checked."""
 
-_PRECEDING = 6000  # Code points of text before a sentence that the verifier sees: more than any looks back.
+MOST_PRECEDING = 6000  # Code points of text before a sentence that a verifier sees: more than any looks back.
 _MOST_FAILURES = 2  # Batches in a row; then the verifier is taken for broken.
 
 Progress = Callable[[int, int], None]
@@ -41,7 +41,7 @@ def check_text(
     _refuse_odd(text, prompt)
     check_closed_world(closed_world)
     spans = SentenceSplitter().split(text)
-    unasked = _unasked(text, spans)
+    unasked = why_unasked(text, spans)
     patient = _PatientVerifier(verifier)
     sentences: list[CheckedSentence] = []
     for first in range(0, len(spans), batch_size):
@@ -82,8 +82,8 @@ class _PatientVerifier:
         return results
 
 
-def _unasked(text: str, spans: Sequence[Span]) -> dict[int, str]:
-    """Why the verifier is not asked about some sentences, by index."""
+def why_unasked(text: str, spans: Sequence[Span]) -> dict[int, str]:
+    """Why a verifier is not asked about some sentences of a text, by index."""
     code = code_blocks(text)
     long = f"longer than {LONGEST_SENTENCE} characters"
     reasons = {index: long for index, (start, end) in enumerate(spans) if end - start > LONGEST_SENTENCE}
@@ -125,7 +125,7 @@ def _check(
 def _preceding(text: str, spans: Sequence[Span], index: int) -> str:
     """What stands before a sentence, from the start of a sentence on: all of it would make long texts quadratic."""
     start = spans[index][0]
-    first = bisect_left(spans, (start - _PRECEDING, 0))
+    first = bisect_left(spans, (start - MOST_PRECEDING, 0))
     return text[spans[first][0] : start]
 
 

@@ -6,16 +6,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
-from ewe.engine.text_checker import LONGEST_SENTENCE
+from ewe.engine.text_checker import MOST_PRECEDING, why_unasked
 from ewe.errors import JudgeError
 from ewe.server.bridge import Run
 from ewe.server.engine_service import Service
 from ewe.server.streaming import Cancellation
 from ewe.text.check_result import CheckedSentence
-from ewe.text.sentences import Span, code_blocks, is_inside
+from ewe.text.sentences import Span
 from ewe.types import Passage, Sentence, Verdict, VerificationRequest, VerificationResult
 
-_PRECEDING = 6000  # code points before a sentence that the verifier sees, as where finished texts are checked
 _BATCH = 8  # sentences per call of the verifier: a call that has begun cannot be broken off
 
 _log = logging.getLogger("ewe.server")
@@ -56,8 +55,8 @@ class Citer:
             cancellation.cancel()
 
     def _check(self, text: str, spans: Sequence[Span], cancellation: Cancellation) -> list[tuple[Quote, ...]]:
-        code = code_blocks(text)
-        asked = [span for span in spans if not is_inside(span[0], code) and span[1] - span[0] <= LONGEST_SENTENCE]
+        unasked = why_unasked(text, spans)
+        asked = [span for index, span in enumerate(spans) if index not in unasked]
         results: list[VerificationResult] = []
         with closing(self._service.served.verifiers.against(self._passages)) as verifier:
             for batch in cancellation.batches(asked, _BATCH):
@@ -67,7 +66,7 @@ class Citer:
 
     def _request(self, text: str, span: Span) -> VerificationRequest:
         start, end = span
-        return VerificationRequest(self._question, text[max(0, start - _PRECEDING) : start], text[start:end])
+        return VerificationRequest(self._question, text[max(0, start - MOST_PRECEDING) : start], text[start:end])
 
 
 def _quotes(result: VerificationResult) -> tuple[Quote, ...]:
