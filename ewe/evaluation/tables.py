@@ -1,12 +1,13 @@
 """Figures with intervals, tables and plots that evaluations share."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
@@ -45,6 +46,14 @@ class Interval:
         means = np.concatenate([sample[rng.integers(0, len(sample), (size, len(sample)))].mean(1) for size in sizes])
         low, high = np.quantile(means, (0.025, 0.975))
         return cls(float(sample.mean()), float(low), float(high))
+
+    @classmethod
+    def of_figure(cls, rows: NDArray[np.float64], figure: Callable[[NDArray[np.float64]], float], draws: int) -> Self:
+        """A figure of at least one row, by drawing rows with replacement; the same at every call."""
+        rng = np.random.default_rng(0)
+        found = [figure(rows[rng.integers(0, len(rows), len(rows))]) for _ in range(draws)]
+        low, high = np.quantile(found, (0.025, 0.975))
+        return cls(figure(rows), float(low), float(high))
 
     def __str__(self) -> str:
         return f"{self.value:.1%} ({self.low:.1%} to {self.high:.1%})"

@@ -163,10 +163,7 @@ def _area(findings: Sequence[Finding]) -> Interval | None:
     pairs = np.array(_pairs(findings))
     if not len(pairs):
         return None
-    rng = np.random.default_rng(0)
-    drawn = [_area_of(pairs[rng.integers(0, len(pairs), len(pairs))]) for _ in range(_AREA_DRAWS)]
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return Interval(_area_of(pairs), float(low), float(high))
+    return Interval.of_figure(pairs, _area_of, _AREA_DRAWS)
 
 
 def _area_of(pairs: NDArray[np.float64]) -> float:

@@ -1,6 +1,6 @@
 """What asking LoCoMo's questions found: shares per system with intervals, and the paired difference to a baseline."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -11,6 +11,7 @@ from ewe.evaluation.memory.abstention import risk_coverage
 from ewe.evaluation.memory.locomo_questions import ADVERSARIAL
 from ewe.evaluation.tables import DRAWS, Interval
 
+_FIGURE_DRAWS = DRAWS // 10
 _TITLES = (
     "system", "questions", "contained", "difference", "ratio", "token F1", "abstained", "adversarial",
     "abstained there", "prompt tokens",
@@ -151,7 +152,9 @@ def _row(system: str, own: Sequence[LoCoMoAnswer], baseline: Mapping[str, float]
 
 def ratio_of(pairs: NDArray[np.float64]) -> Interval:
     """The first column's sum over the second's, which must not be 0; its interval by drawing pairs again."""
-    return _drawn(pairs, lambda drawn: float(drawn[:, 0].sum() / max(drawn[:, 1].sum(), 1.0)))
+    return Interval.of_figure(
+        pairs, lambda drawn: float(drawn[:, 0].sum() / max(drawn[:, 1].sum(), 1.0)), _FIGURE_DRAWS
+    )
 
 
 def _selective(system: str, own: Sequence[LoCoMoAnswer]) -> SelectiveRow:
@@ -166,20 +169,13 @@ def _selective(system: str, own: Sequence[LoCoMoAnswer]) -> SelectiveRow:
         system=system,
         answers=len(own),
         right=share,
-        confidence=_drawn(values, lambda drawn: area(drawn, 0)),
-        cosine=_drawn(values, lambda drawn: area(drawn, 1)),
+        confidence=Interval.of_figure(values, lambda drawn: area(drawn, 0), _FIGURE_DRAWS),
+        cosine=Interval.of_figure(values, lambda drawn: area(drawn, 1), _FIGURE_DRAWS),
         constant=1.0 - share,
-        gain=_drawn(values, lambda drawn: area(drawn, 0) - (1.0 - float(drawn[:, 2].mean()))),
+        gain=Interval.of_figure(
+            values, lambda drawn: area(drawn, 0) - (1.0 - float(drawn[:, 2].mean())), _FIGURE_DRAWS
+        ),
     )
-
-
-def _drawn(
-    rows: NDArray[np.float64], figure: Callable[[NDArray[np.float64]], float], draws: int = DRAWS // 10
-) -> Interval:
-    rng = np.random.default_rng(0)
-    found = [figure(rows[rng.integers(0, len(rows), len(rows))]) for _ in range(draws)]
-    low, high = np.quantile(found, (0.025, 0.975))
-    return Interval(figure(rows), float(low), float(high))
 
 
 def _cells(row: LoCoMoRow) -> list[str]:
