@@ -1,5 +1,6 @@
-"""How far the opening of an engine is, for those who wait for it."""
+"""Loading models: one at a time in a process, and how far it is, for those who wait for it."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,3 +24,11 @@ OnLoad = Callable[[LoadStep], object]
 
 def ignore_step(step: LoadStep) -> None:
     """For those who do not want to know."""
+
+
+WEIGHTS_LOCK = threading.RLock()
+"""Held by whoever makes a model or reads its weights.
+
+Meanwhile transformers replaces functions of torch and of its own classes, in the whole process: a model that another
+thread makes then would lack its tied weights.
+"""

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from ewe.config.lazy import Lazy
+from ewe.config.loading import WEIGHTS_LOCK
 from ewe.errors import ConfigError
 
 EXTRA = "install it with pip install 'ewe-engine[dense]'"
@@ -80,7 +81,8 @@ def _load(kind: Kind, name: str, folder: Path | None, device: str | None) -> Any
 
     settings = {"device": device, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
     try:
-        return getattr(sentence_transformers, kind)(name if folder is None else str(folder), **settings)
+        with WEIGHTS_LOCK:
+            return getattr(sentence_transformers, kind)(name if folder is None else str(folder), **settings)
     except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
         raise ConfigError(f"cannot load the model {name!r}: {error}") from error
 

@@ -18,6 +18,7 @@ import psutil
 import torch
 from transformers import AutoModelForCausalLM
 
+from ewe.config.loading import WEIGHTS_LOCK
 from ewe.engine.models.compiled import decoder_layers
 from ewe.errors import ConfigError, DeviceMemoryError
 
@@ -45,7 +46,7 @@ def spreading(model_config: Any, dtype: torch.dtype, device: torch.device, pool_
         raise ConfigError('model.device_map needs the package accelerate: pip install "ewe-engine[device-map]"')
     if str(device) not in ("cpu", "cuda:0"):
         raise ConfigError(f"model.device_map begins at the first GPU: set model.device to auto instead of {device}")
-    with torch.device("meta"):
+    with WEIGHTS_LOCK, torch.device("meta"):
         model: Any = AutoModelForCausalLM.from_config(model_config, dtype=dtype)  # type: ignore[no-untyped-call]
     places = plan_device_map(model, _rooms(device), pool_gib)
     if not places:

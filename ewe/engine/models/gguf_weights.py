@@ -9,7 +9,7 @@ from typing import Any
 import transformers
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from ewe.config.loading import LoadStep
+from ewe.config.loading import WEIGHTS_LOCK, LoadStep
 
 _MIB = 1 << 20
 
@@ -26,7 +26,8 @@ def widening() -> dict[str, Any]:
 def read_gguf(file: Path) -> tuple[Any, Any]:
     """The causal language model of a file in float32, on the CPU, and its tokenizer."""
     named = {"gguf_file": file.name}
-    model = AutoModelForCausalLM.from_pretrained(file.parent, dtype="float32", **named, **widening())
+    with WEIGHTS_LOCK:
+        model = AutoModelForCausalLM.from_pretrained(file.parent, dtype="float32", **named, **widening())
     return model, AutoTokenizer.from_pretrained(file.parent, **named)
 
 

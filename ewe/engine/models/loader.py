@@ -14,7 +14,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 from transformers.utils import logging
 
 from ewe.config import ModelConfig
-from ewe.config.loading import LoadStep, OnLoad, ignore_step
+from ewe.config.loading import WEIGHTS_LOCK, LoadStep, OnLoad, ignore_step
 from ewe.config.lora import merge_adapter, read_adapter
 from ewe.engine.attention.choose import missing_for_kernels
 from ewe.engine.attention.ewe_attention import NAME as ATTENTION
@@ -159,7 +159,7 @@ def _sharding(config: ModelConfig) -> dict[str, Any]:
 
 
 def _random_model(model_config: Any, config: ModelConfig, device: torch.device, dtype: torch.dtype) -> Any:
-    with torch.random.fork_rng(), device:
+    with WEIGHTS_LOCK, torch.random.fork_rng(), device:
         torch.manual_seed(0)
         return AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
             model_config,
@@ -177,7 +177,7 @@ def _read_model(
     if source.gguf_file is not None:
         more |= widening()
     on_load(LoadStep(_WEIGHTS))
-    with _counted_weights(lambda done, total: on_load(LoadStep(_WEIGHTS, done, total, "tensors"))):
+    with WEIGHTS_LOCK, _counted_weights(lambda done, total: on_load(LoadStep(_WEIGHTS, done, total, "tensors"))):
         model, report = _read(AutoModelForCausalLM, source, options, output_loading_info=True, **more)
     if report["missing_keys"]:
         # transformers would fill them with random numbers and go on.

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from ewe.config.loading import WEIGHTS_LOCK
 from ewe.config.lora import merge_adapter
 from ewe.errors import ConfigError, JudgeError
 from ewe.verification.judges.checkpoints import (
@@ -168,9 +169,10 @@ def _load(folder: Path, model: str, device: str, name: str) -> CausalJudge:
     local = Path(model).is_dir()
     try:
         tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=local)
-        chat = AutoModelForCausalLM.from_pretrained(
-            model, local_files_only=local, use_safetensors=True, dtype=torch.float32, trust_remote_code=False
-        )
+        with WEIGHTS_LOCK:
+            chat = AutoModelForCausalLM.from_pretrained(
+                model, local_files_only=local, use_safetensors=True, dtype=torch.float32, trust_remote_code=False
+            )
         merged = merge_adapter(chat, folder, dtype).to(place).eval()
         return CausalJudge(partial(_score_in_batches, merged), tokenizer, settings, name)
     except (OSError, ValueError, KeyError, RuntimeError, ConfigError) as error:

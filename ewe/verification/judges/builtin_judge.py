@@ -17,6 +17,7 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 from transformers.initialization import no_init_weights
 
+from ewe.config.loading import WEIGHTS_LOCK
 from ewe.errors import JudgeError
 from ewe.verification.judges.checkpoints import builtin_path, check_builtin, read_head
 from ewe.verification.judges.cross_encoder import CrossEncoderJudge, choose_device, multiplies_bfloat16
@@ -58,7 +59,7 @@ def load_builtin(device: str = "auto", folder: Path | None = None) -> CrossEncod
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         head = read_head(config.id2label, _NAME)
-        with no_init_weights():
+        with WEIGHTS_LOCK, no_init_weights():
             model = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
         model.load_state_dict(load_int8(folder / "model.safetensors"))
     except (OSError, ValueError, KeyError, RuntimeError) as error:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
+from ewe.config.loading import WEIGHTS_LOCK
 from ewe.config.registry import JUDGES
 from ewe.config.setting_names import hint
 from ewe.errors import JudgeError
@@ -148,7 +149,8 @@ def _own_limit(config: Any, tokenizer: Any) -> int:
 def _read(auto_class: Any, name: str, **options: Any) -> Any:
     """`auto_class.from_pretrained`, its failures as JudgeError."""
     try:
-        return auto_class.from_pretrained(name, trust_remote_code=False, **options)
+        with WEIGHTS_LOCK:
+            return auto_class.from_pretrained(name, trust_remote_code=False, **options)
     except Exception as error:  # transformers raises OSError, ValueError, KeyError and safetensors' own errors
         raise JudgeError(
             f"cannot load the judge {name!r} ({hint(name, JUDGES.names)}; models that classify sequences, with "

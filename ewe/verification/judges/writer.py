@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ewe.config.known_models import KNOWN_MODELS
+from ewe.config.loading import WEIGHTS_LOCK
 from ewe.config.setting_names import WRITER
 from ewe.errors import JudgeError
 from ewe.text.control_marks import control_tokens
@@ -173,9 +174,10 @@ def load_writer(model: str, calibration: Calibration, device: str = "auto") -> W
     dtype = torch.bfloat16 if place.type == "cuda" or multiplies_bfloat16(place) else torch.float32
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
-        chat: Any = AutoModelForCausalLM.from_pretrained(
-            name, local_files_only=local, use_safetensors=True, dtype=dtype, trust_remote_code=False
-        )
+        with WEIGHTS_LOCK:
+            chat: Any = AutoModelForCausalLM.from_pretrained(
+                name, local_files_only=local, use_safetensors=True, dtype=dtype, trust_remote_code=False
+            )
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise JudgeError(f"the model {model} cannot be read as the judge {WRITER}: {error}") from error
     longest = getattr(chat.config.get_text_config(), "max_position_embeddings", None) or _MAX_TOKENS
