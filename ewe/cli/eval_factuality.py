@@ -39,6 +39,15 @@ PromptsFile = Annotated[
     ),
 ]
 Suffix = Annotated[str, typer.Option(help="Added to every prompt.", show_default="the paper's request for details")]
+K = Annotated[
+    float | None,
+    typer.Option(
+        "--k",
+        min=1,
+        help="Supported claims of a full answer. Fix it before anything is graded.",
+        show_default="that of the set, or the median number of claims",
+    ),
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first prompts.", show_default="all")]
 Shard = Annotated[str, typer.Option(metavar="i/n", help="Only every n-th prompt, from the i-th on.")]
 Seed = Annotated[int, typer.Option(help="Seed of the first prompt's answer; the next one's is one more.", min=0)]
@@ -84,6 +93,7 @@ def factuality(
     config: options.ConfigFile = None,
     judges: Judges,
     suffix: Suffix = DETAIL,
+    k: K = None,
     limit: Limit = None,
     shard: Shard = "1/1",
     max_tokens: options.MaxTokens = 1024,
@@ -104,7 +114,7 @@ def factuality(
         settings,
         systems.read(),
         SamplingParams(max_tokens=max_tokens, temperature=temperature, seed=seed),
-        _read_set(names, prompts, suffix, limit),
+        _read_set(names, prompts, suffix, limit, k),
         systems.baseline,
     )
     items = evaluation.prompts.shard(*parse_shard(shard)).items
@@ -142,7 +152,7 @@ def world(
     show([evaluation.run(parts, exact, "1/1", output)], figures)
 
 
-def _read_set(names: list[str], prompts: Path | None, suffix: str, limit: int | None) -> PromptSet:
+def _read_set(names: list[str], prompts: Path | None, suffix: str, limit: int | None, k: float | None) -> PromptSet:
     """The one prompt set that --set names, read from its file; raises ConfigError and InvalidRequestError."""
     if len(names) != 1:
         raise ConfigError(f"name one prompt set with --set ({', '.join(KS)}, or a file), got {len(names)}")
@@ -157,4 +167,4 @@ def _read_set(names: list[str], prompts: Path | None, suffix: str, limit: int | 
     talk = next((item.id for item in read if item.messages), None)
     if talk is not None:
         raise InvalidRequestError(f'{path}: {talk!r} is a conversation, and answers are graded alone: give "prompt"')
-    return prompt_set(name if name in KS else path.stem, [(item.id, item.text) for item in read], suffix)
+    return prompt_set(name if name in KS else path.stem, [(item.id, item.text, item.title) for item in read], suffix, k)

@@ -23,8 +23,8 @@ from ewe.evaluation.systems import Sweep
 from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
-    from ewe.evaluation.factuality_report import Run
     from ewe.evaluation.graders import Grader, Part
+    from ewe.evaluation.merged_runs import Run
     from ewe.verification.endpoint.protocol import Completer
 
 _judging = partial(typer.Option, rich_help_panel="Judges")
@@ -137,8 +137,8 @@ class Evaluation:
         comparer: Completer | None = None,
     ) -> Run:
         """Makes whatever `output` does not hold yet. Raises InvalidRequestError for a file of another evaluation."""
-        from ewe.evaluation.factuality_report import Run
         from ewe.evaluation.factuality_run import Job, run
+        from ewe.evaluation.merged_runs import Run
 
         settings = self._written_with(judges, shard)
         job = Job(self.config, self.sweep.systems, parts, self.params, self.baseline, comparer)
@@ -190,7 +190,7 @@ def report(
     ] = None,
 ) -> None:
     """Put the files of finished or unfinished evaluations into one table per prompt set."""
-    from ewe.evaluation.factuality_report import Run
+    from ewe.evaluation.merged_runs import Run
 
     runs = []
     for path in dict.fromkeys(files):

@@ -20,20 +20,22 @@ _EXPECTED = 'expected an object with a text under "prompt", or a conversation un
 class Prompt:
     """A prompt with the name under which its result is found again.
 
-    text: what is asked; of a conversation the user's last message. messages: the conversation, if it is one.
+    text: what is asked; of a conversation the user's last message. messages: the conversation, if it is one. title: of
+    the article that is asked about, for those who grade answers.
     """
 
     id: str
     text: str
     messages: tuple[Message, ...] = ()
+    title: str = ""
 
 
 def read_prompts(argument: str | None, file: Path | None) -> list[Prompt]:
     """The prompts of the argument, else of the file, else of standard input.
 
     A file holds one prompt per line; if it ends in .jsonl, or if its first line is a JSON object, one object per line
-    with "prompt" or "messages" (a conversation), and perhaps "id". Blank lines are skipped. Raises InvalidRequestError
-    if there is no prompt, a line is not what it should be, or an id comes twice.
+    with "prompt" or "messages" (a conversation), and perhaps "id" and "title". Blank lines are skipped. Raises
+    InvalidRequestError if there is no prompt, a line is not what it should be, or an id comes twice.
     """
     if argument is not None:
         if file is not None:
@@ -93,7 +95,7 @@ def _from_json(value: Any, place: str, index: int) -> Prompt:
         return Prompt(name, question_of(talk), tuple(talk))
     if not isinstance(text, str):
         raise InvalidRequestError(f"{place}: {_EXPECTED}")
-    return Prompt(name, text)
+    return Prompt(name, text, title=str(value.get("title") or ""))
 
 
 def read_documents(files: Iterable[Path] | None) -> list[Passage] | None:

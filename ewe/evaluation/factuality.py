@@ -26,13 +26,20 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """The claims of one answer as [text, verdict]; unread: sentences that could not be; error: why there are none."""
+    """The claims of one answer as [text, verdict]; unread: sentences that could not be; error: why there are none.
+
+    off_subject: the supported claims that no passage of the article asked about supports; None: the prompt names none.
+    repeated: how many of the sentences say again what was said before.
+    """
 
     system: str
     prompt: str
     claims: Sequence[Sequence[str]] = ()
     unread: int = 0
     error: str = ""
+    off_subject: Sequence[str] | None = None
+    sentences: int = 0
+    repeated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +100,18 @@ class Found:
         return key[0] != baseline and (preference is None or bool(preference.error) or preference.against != baseline)
 
     def counts(self, key: Key) -> ClaimCounts | None:
-        """The claims of an answer as VeriScore counts them; none for one that failed, None for one without a grade."""
+        """The claims of an answer as VeriScore counts them; none for one that failed, None for one without a grade.
+
+        What is true of another subject than was asked for is stated, and not supported.
+        """
         answer, grade = self.answers[key], self.grades.get(key)
         if answer.error:
             return ClaimCounts(0, 0)
         if grade is None or grade.error:
             return None
-        claims = (Claim(text, verdict=Verdict(verdict)) for text, verdict in grade.claims)
+        beside = grade.off_subject or ()
+        judged = (
+            (text, Verdict.INCONCLUSIVE if text in beside else Verdict(verdict)) for text, verdict in grade.claims
+        )
+        claims = (Claim(text, verdict=verdict) for text, verdict in judged)
         return count_claims(claims, refused=is_refusal(answer.text))

@@ -1,33 +1,21 @@
 """From the records of runs to the figures of a table: scores, intervals, paired differences, win rates, costs."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib.resources import files
-from pathlib import PurePath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from ewe.config.setting_names import unknown
 from ewe.errors import InvalidRequestError
-from ewe.evaluation.factuality import Answer, Found, Key, Preference, Record
+from ewe.evaluation.factuality import Found, Grade, Key
+from ewe.evaluation.merged_runs import PAPER, Run, System, merged, shared_settings
 from ewe.evaluation.tables import Interval
 from ewe.evaluation.veriscore import ClaimCounts, ResponseScore, median_claims, score_response
 from ewe.types import Verdict
 
-_PAPER: dict[str, Any] = json.loads((files("ewe.evaluation") / "paper.json").read_text(encoding="utf-8"))
 _TOKENS = ("prompt_tokens", "unit_tokens_encoded", "tokens_kept", "tokens_discarded")
-_COSTS = (*_TOKENS, "passes", "retrievals", "rewrites")
-_SHARED = ("set", "judges")  # what all runs of a table must have in common
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The records of one file, and the settings they were made with."""
-
-    name: str
-    settings: Mapping[str, Any]
-    records: Sequence[Record]
+_COSTS = (*_TOKENS, "passes", "retrievals", "verifications", "rewrites")
+_CURVE = 0.6, 1.0, 1.6, 2.4  # Of K: who leads at one length must not lead by the choice of K.
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +24,8 @@ class Row:
 
     failed: answers that could not be had, which score 0. ungraded: answers that no judge could grade, left out of the
     scores. unread: sentences without claims because something went wrong. difference: of F1, paired by prompt.
-    refuted: mean over answers of the share of claims that are. passes, retrievals, rewrites: means per answer.
+    curve: F1 at the report's `curve_ks`. refuted, off_subject: mean over answers of the share of claims that are;
+    repeated: of their sentences. passes, retrievals, verifications, rewrites: means per answer.
     tokens_per_claim, seconds_per_claim: tokens put through the model and seconds of the run, per supported claim.
     paper: F1 and win rate in the paper, in percent.
     """
@@ -53,11 +42,15 @@ class Row:
     recall: Interval | None
     f1: Interval | None
     difference: Interval | None
+    curve: tuple[Interval, ...]
     refuted: Interval | None
+    off_subject: Interval | None
+    repeated: Interval | None
     win_rate: Interval | None
     tokens_per_s: float
     passes: float
     retrievals: float
+    verifications: float
     rewrites: float
     tokens_per_claim: float | None
     seconds_per_claim: float | None
@@ -68,12 +61,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The table of one set. k_is_fixed: whether K is the set's, not the median of the answers. axis: of a sweep."""
+    """The table of one set.
+
+    k_is_fixed: whether K was fixed beforehand, and is not the median of the answers. axis: of a sweep.
+    """
 
     name: str
     prompts: int
     k: float
     k_is_fixed: bool
+    curve_ks: tuple[float, ...]
     baseline: str
     axis: str
     notes: tuple[str, ...]
@@ -91,26 +88,9 @@ def reports_of(runs: Sequence[Run], baseline: str | None = None) -> list[Report]
     return [_report(own, baseline) for own in by_set.values()]
 
 
-@dataclass(frozen=True, slots=True)
-class _System:
-    """A row to be: its system's name in the runs, the model, and what the runs' settings say of it."""
-
-    name: str
-    model: str
-    about: Mapping[str, Any]
-
-    @property
-    def paper(self) -> Mapping[str, Any]:
-        """The paper's figures for this model and policy, per set; none for a point of a sweep."""
-        if self.about["series"] or self.about["x"]:
-            return {}
-        figures: Mapping[str, Any] = _PAPER.get(self.model, {}).get(self.name, {})
-        return figures
-
-
 def _report(runs: Sequence[Run], baseline: str | None) -> Report:
-    settings = _shared_settings(runs)
-    systems, found = _merged(runs)
+    settings = shared_settings(runs)
+    systems, found = merged(runs)
     chosen = baseline or next(label for label, one in systems.items() if one.name == settings["baseline"])
     if chosen not in systems:
         raise InvalidRequestError(unknown("system", chosen, list(systems)))
@@ -118,48 +98,13 @@ def _report(runs: Sequence[Run], baseline: str | None) -> Report:
     counts = {key: found.counts(key) for key in found.answers}
     graded = {key: item for key, item in counts.items() if item is not None}
     k = fixed or median_claims(graded.values())
-    table = _Scored(found, graded, {key: score_response(item, k) for key, item in graded.items()}, chosen, name)
+    ks = tuple(max(float(round(share * k)), 1.0) for share in _CURVE)
+    scores = {key: score_response(item, k) for key, item in graded.items()}
+    table = _Scored(found, graded, scores, ks, chosen, name)
     answered = {label for label, _ in found.answers}
     rows = tuple(table.row(label, system) for label, system in systems.items() if label in answered)
     notes = tuple(_notes(settings, rows))
-    return Report(name, settings["set"]["prompts"], k, bool(fixed), chosen, settings["axis"], notes, rows)
-
-
-def _shared_settings(runs: Sequence[Run]) -> Mapping[str, Any]:
-    first = runs[0]
-    for run in runs[1:]:
-        differing = [key for key in _SHARED if run.settings[key] != first.settings[key]]
-        if differing:
-            raise InvalidRequestError(
-                f"{first.name} and {run.name} cannot stand in one table: they differ in {', '.join(differing)}"
-            )
-    return first.settings
-
-
-def _merged(runs: Sequence[Run]) -> tuple[dict[str, _System], Found]:
-    """The systems and records of all runs under the names of rows, with the model's where there are several."""
-    models = {about["settings"]["model"]["name"] for run in runs for about in run.settings["systems"].values()}
-    systems: dict[str, _System] = {}
-    found = Found()
-    for run in runs:
-        labels = {}
-        for name, about in run.settings["systems"].items():
-            model = PurePath(about["settings"]["model"]["name"]).name
-            labels[name] = label = f"{model} {name}" if len(models) > 1 else name
-            if systems.setdefault(label, _System(name, model, about)).about != about:
-                raise InvalidRequestError(f"{run.name}: {label!r} has other settings than in the files before it")
-        for record in run.records:
-            key = labels[record.system], record.prompt
-            if isinstance(record, Answer) and key in found.answers:
-                raise InvalidRequestError(f"{run.name}: {key[0]!r} answered {key[1]!r} in a file before it already")
-            found.add(_renamed(record, labels))
-    return systems, found
-
-
-def _renamed(record: Record, labels: Mapping[str, str]) -> Record:
-    if isinstance(record, Preference):
-        return replace(record, system=labels[record.system], against=labels[record.against])
-    return replace(record, system=labels[record.system])
+    return Report(name, settings["set"]["prompts"], k, bool(fixed), ks, chosen, settings["axis"], notes, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,22 +114,24 @@ class _Scored:
     found: Found
     counts: Mapping[Key, ClaimCounts]
     scores: Mapping[Key, ResponseScore]
+    curve_ks: Sequence[float]
     baseline: str
     set_name: str
 
-    def row(self, label: str, system: _System) -> Row:
+    def row(self, label: str, system: System) -> Row:
         """The figures of one system."""
         answers = {key: answer for key, answer in self.found.answers.items() if key[0] == label}
         counts = [self.counts[key] for key in answers if key in self.counts]
         scores = [self.scores[key] for key in answers if key in self.scores]
         supported, wall_s = sum(item.supported for item in counts), sum(answer.wall_s for answer in answers.values())
-        total = {name: sum(answer.stats[name] for answer in answers.values()) for name in _COSTS}
+        grades = [self.found.grades[key] for key in answers if key in self.found.grades]
+        total = {name: sum(answer.stats.get(name, 0) for answer in answers.values()) for name in _COSTS}
         return Row(
             system=label,
             answers=len(answers),
             failed=sum(bool(answer.error) for answer in answers.values()),
             ungraded=len(answers) - len(counts),
-            unread=sum(self.found.grades[key].unread for key in answers if key in self.found.grades),
+            unread=sum(grade.unread for grade in grades),
             refusals=sum(item.refused for item in counts),
             claims=sum(item.stated for item in counts),
             supported=supported,
@@ -192,11 +139,17 @@ class _Scored:
             recall=_mean([score.recall for score in scores]),
             f1=_mean([score.f1 for score in scores]),
             difference=_mean(self._differences(label)),
+            curve=tuple(
+                Interval.of_mean([score_response(one, k).f1 for one in counts]) for k in self.curve_ks if counts
+            ),
             refuted=_mean([self._refuted(key) for key in answers if key in self.counts]),
+            off_subject=_mean(list(_off_subject(grades))),
+            repeated=_mean([grade.repeated / grade.sentences for grade in grades if grade.sentences]),
             win_rate=_mean(self._wins(label)),
             tokens_per_s=total["tokens_kept"] / max(wall_s, 1e-9),
             passes=total["passes"] / len(answers),
             retrievals=total["retrievals"] / len(answers),
+            verifications=total["verifications"] / len(answers),
             rewrites=total["rewrites"] / len(answers),
             tokens_per_claim=sum(total[name] for name in _TOKENS) / supported if supported else None,
             seconds_per_claim=wall_s / supported if supported else None,
@@ -224,6 +177,13 @@ class _Scored:
         return [fmean(item.scores) for item in compared if not item.error and item.against == self.baseline]
 
 
+def _off_subject(grades: Iterable[Grade]) -> Iterator[float]:
+    """Per answer to a prompt that names its article, the share of its claims that are true of others only."""
+    for grade in grades:
+        if grade.off_subject is not None:
+            yield len(set(grade.off_subject)) / max(len({text for text, _ in grade.claims}), 1)
+
+
 def _mean(values: Sequence[float]) -> Interval | None:
     return Interval.of_mean(values) if values else None
 
@@ -245,4 +205,4 @@ def _notes(settings: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[str]:
         if said:
             yield f"{row.system}: {'; '.join(said)}."
     if any(row.paper for row in rows):
-        yield f"Paper: {_PAPER['source']}."
+        yield f"Paper: {PAPER['source']}."

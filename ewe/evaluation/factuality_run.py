@@ -12,7 +12,7 @@ from ewe.config import Config, ModelConfig
 from ewe.engine.models.loader import LoadedModel, load_model
 from ewe.errors import EWEError, InvalidRequestError, JudgeError
 from ewe.evaluation.factuality import Answer, Found, Grade, Preference, Record
-from ewe.evaluation.graders import Grader, Part, compare
+from ewe.evaluation.graders import Graded, Grader, Part, compare
 from ewe.evaluation.prompt_sets import Item
 from ewe.evaluation.systems import System
 from ewe.types import Generation, GenerationStats
@@ -121,10 +121,19 @@ async def _write(llm: AsyncLLM, item: Item, params: SamplingParams) -> Generatio
 
 def _grade(grader: Grader, item: Item, answer: Answer) -> Grade:
     try:
-        claims, unread = grader.claims(item, answer.text) if answer.text else ([], 0)
+        found = grader.grade(item, answer.text) if answer.text else Graded()
     except EWEError as error:
         return Grade(answer.system, answer.prompt, error=str(error))
-    return Grade(answer.system, answer.prompt, [[claim.text, claim.verdict.value] for claim in claims], unread)
+    claims = [[claim.text, claim.verdict.value] for claim in found.claims]
+    return Grade(
+        answer.system,
+        answer.prompt,
+        claims,
+        found.unread,
+        off_subject=found.off_subject,
+        sentences=found.sentences,
+        repeated=found.repeated,
+    )
 
 
 def _compare(job: Job, comparer: Completer, found: Found, take: Callable[[Preference], None]) -> None:

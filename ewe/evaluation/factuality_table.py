@@ -1,6 +1,6 @@
 """The table of a factuality evaluation for people: for the terminal, in Markdown, and drawn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ewe.evaluation import tables
@@ -54,11 +54,15 @@ def _cells(report: Report) -> tuple[list[str], list[list[str]]]:
         "difference": lambda row: _interval(row.difference, "+"),
         "precision": lambda row: _interval(row.precision, bounds=False),
         "recall@K": lambda row: _interval(row.recall, bounds=False),
+        _at(report.curve_ks): lambda row: " / ".join(f"{100 * one.value:.1f}" for one in row.curve),
         _REFUTED: lambda row: _interval(row.refuted),
+        "off subject": lambda row: _interval(row.off_subject, bounds=False),
+        "repeated": lambda row: _interval(row.repeated, bounds=False),
         "win rate": lambda row: _interval(row.win_rate),
         "claims": lambda row: str(row.claims),
         "refusals": lambda row: str(row.refusals or ""),
         "retrievals": lambda row: f"{row.retrievals:.1f}",
+        "checks": lambda row: f"{row.verifications:.1f}",
         "rewrites": lambda row: f"{row.rewrites:.1f}",
         "passes": lambda row: f"{row.passes:.0f}",
         "tokens/s": lambda row: f"{row.tokens_per_s:.0f}",
@@ -71,6 +75,10 @@ def _cells(report: Report) -> tuple[list[str], list[list[str]]]:
     kept = {title: cells for title, cells in shown.items() if any(cells)}
     rows = [list(line) for line in zip([row.system for row in report.rows], *kept.values(), strict=True)]
     return [report.axis or "system", *kept], rows
+
+
+def _at(ks: Sequence[float]) -> str:
+    return f"F1 at K = {', '.join(f'{k:g}' for k in ks)}"
 
 
 def _interval(value: Interval | None, sign: str = "", bounds: bool = True) -> str:

@@ -1,7 +1,7 @@
 """Who says what an answer claims and whether it is so, and (in AlpacaEval's form) which of two answers is better."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ewe.engine.text_checker import check_text
@@ -9,8 +9,8 @@ from ewe.errors import JudgeError
 from ewe.evaluation.prompt_sets import Item, PromptSet
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.source import PassageSource
-from ewe.text.check_result import CheckedSentence, is_failure
-from ewe.types import Claim, Verdict
+from ewe.text.check_result import LOOPS, NO_CLAIM, REPEATS, CheckedSentence, is_failure
+from ewe.types import Claim, Passage, Verdict
 from ewe.types.protocols import Verifier
 from ewe.verification.endpoint.protocol import Completer, CompletionError, complete_each
 from ewe.verification.judges.llm_judge import quote
@@ -37,6 +37,18 @@ Better: 1 | 2 | tie"""
 _VERDICT = re.compile(r"\W*better\W+(1|2|tie)\W*", re.IGNORECASE)
 _SCORES = {"1": 1.0, "2": 0.0, "tie": 0.5}  # of the answer that is shown first
 WORLD_SETTINGS = ("scheduler.max_num_seqs=32",)
+_SAID_BEFORE = {f"{NO_CLAIM}: {reason}" for reason in (REPEATS, LOOPS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """The judged claims of a text, and how many of its sentences could not be read; the rest as in `Grade`."""
+
+    claims: Sequence[Claim] = ()
+    unread: int = 0
+    off_subject: tuple[str, ...] | None = None
+    sentences: int = 0
+    repeated: int = 0
 
 
 class JudgeGrader:
@@ -45,12 +57,18 @@ class JudgeGrader:
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
 
-    def claims(self, item: Item, text: str) -> tuple[list[Claim], int]:
+    def grade(self, item: Item, text: str) -> Graded:
         """Every claim of the text with the verifier's verdict; raises JudgeError if the verifier failed."""
         checked = check_text(text, self._verifier, item.question)
         if checked.error:
             raise JudgeError(checked.error)
-        return list(checked.claims), sum(map(_is_unread, checked.sentences))
+        return Graded(
+            checked.claims,
+            sum(map(_is_unread, checked.sentences)),
+            tuple(_off_subject(checked.sentences, item.title)) if item.title else None,
+            len(checked.sentences),
+            sum(one.sentence.reason in _SAID_BEFORE for one in checked.sentences),
+        )
 
 
 class WorldGrader:
@@ -59,15 +77,15 @@ class WorldGrader:
     def __init__(self, world: World, prompts: Mapping[str, WorldPrompt]) -> None:
         self._world, self._prompts = world, prompts
 
-    def claims(self, item: Item, text: str) -> tuple[list[Claim], int]:
+    def grade(self, item: Item, text: str) -> Graded:
         """Every fact that the text states, once."""
         found = grade(self._world, self._prompts[item.id], text)
         stated = [(fact, Verdict.SUPPORTED) for fact in found.true] + [(fact, Verdict.REFUTED) for fact in found.false]
-        return sorted((_claim(*item) for item in stated), key=lambda claim: claim.text), len(found.unparsed)
+        return Graded(sorted((_claim(*item) for item in stated), key=lambda claim: claim.text), len(found.unparsed))
 
 
 Grader = JudgeGrader | WorldGrader
-"""Gives the judged claims of a text and how many of its sentences could not be read; raises EWEError."""
+"""Gives the judged claims of a text; raises EWEError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +111,20 @@ def world_parts(seeds: Sequence[int], people: int, poisoned: float = 0.0) -> tup
 
 def _claim(fact: Fact, verdict: Verdict) -> Claim:
     return Claim(" ".join(filter(None, (fact.subject, fact.relation, fact.about, fact.value))), verdict=verdict)
+
+
+def _off_subject(sentences: Sequence[CheckedSentence], title: str) -> Iterator[str]:
+    """The supported claims that no passage under this title supports."""
+    for checked in sentences:
+        for claim in checked.sentence.claims:
+            bearing = [one for one in checked.evidence_of(claim) if one.stance is Verdict.SUPPORTED]
+            if claim.verdict is Verdict.SUPPORTED and not any(_is_titled(one.passage, title) for one in bearing):
+                yield claim.text
+
+
+def _is_titled(passage: Passage, title: str) -> bool:
+    own, other = (words.replace("_", " ").strip().casefold() for words in (passage.title, title))
+    return own == other
 
 
 def _is_unread(checked: CheckedSentence) -> bool:

@@ -23,13 +23,15 @@ _BIOGRAPHY = "Tell me a bio of {}."
 class Item:
     """One prompt of a set: what retrieval, verifier and judges are told (question), what the model is asked (text).
 
-    number: its place in the whole set, from which the seed of its answer follows.
+    number: its place in the whole set, from which the seed of its answer follows. title: of the article that is asked
+    about, where that is known: claims count only if its passages support them.
     """
 
     id: str
     question: str
     text: str
     number: int
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +45,32 @@ class PromptSet:
     @property
     def digest(self) -> str:
         """What tells these prompts from others."""
-        return sha256(repr([(item.id, item.text) for item in self.items]).encode()).hexdigest()[:12]
+        told = [(item.id, item.text, item.title) if item.title else (item.id, item.text) for item in self.items]
+        return sha256(repr(told).encode()).hexdigest()[:12]
 
     def shard(self, index: int, count: int) -> Self:
         """Part `index` of `count` (from 1 on): every count-th prompt."""
         return replace(self, items=self.items[index - 1 :: count])
 
 
-def prompt_set(name: str, prompts: Iterable[tuple[str, str]], suffix: str = DETAIL) -> PromptSet:
-    """The set of this name made of (id, prompt); for "biography" a prompt is a person's name, or already a request.
+def prompt_set(
+    name: str, prompts: Iterable[tuple[str, str, str]], suffix: str = DETAIL, k: float | None = None
+) -> PromptSet:
+    """The set of this name made of (id, prompt, title); for "biography" a prompt is a person's name, or a request.
 
-    suffix: what is added to every prompt for the model, but not to the question. Raises InvalidRequestError without
-    prompts, or for an empty one.
+    suffix: what is added to every prompt for the model, but not to the question. k: None for the set's own. Raises
+    InvalidRequestError without prompts, or for an empty one.
     """
     items = []
-    for number, (key, prompt) in enumerate(prompts):
+    for number, (key, prompt, title) in enumerate(prompts):
         if not prompt.strip():
             raise InvalidRequestError(f"prompt {key!r} is empty: give it some text, or leave it out")
         is_name = name == "biography" and not prompt.startswith("Tell me")
         question = _BIOGRAPHY.format(prompt) if is_name else prompt
-        items.append(Item(key, question, f"{question} {suffix}".strip(), number))
+        items.append(Item(key, question, f"{question} {suffix}".strip(), number, title))
     if not items:
         raise InvalidRequestError("there is no prompt to answer")
-    return PromptSet(name, tuple(items), KS.get(name))
+    return PromptSet(name, tuple(items), k or KS.get(name))
 
 
 def parse_shard(text: str) -> tuple[int, int]:

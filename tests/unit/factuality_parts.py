@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ewe.evaluation.factuality import Answer, Grade, Preference, Record
-from ewe.evaluation.factuality_report import Run
+from ewe.evaluation.merged_runs import Run
 
 STATS = {"prompt_tokens": 10, "unit_tokens_encoded": 5, "tokens_kept": 20, "tokens_discarded": 5, "passes": 30}
-STATS |= {"retrievals": 2, "rewrites": 1}
+STATS |= {"retrievals": 2, "verifications": 3, "rewrites": 1}
 VERDICTS = {"+": "supported", "-": "refuted", "?": "inconclusive"}
 
 

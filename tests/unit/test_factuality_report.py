@@ -12,8 +12,9 @@ from unit.factuality_parts import about, answer, grade, graded, preferred, run_o
 
 from ewe.errors import InvalidRequestError
 from ewe.evaluation.factuality import Grade
-from ewe.evaluation.factuality_report import Run, reports_of
+from ewe.evaluation.factuality_report import reports_of
 from ewe.evaluation.factuality_table import markdown_table, rich_table, save_plot
+from ewe.evaluation.merged_runs import Run
 from ewe.evaluation.tables import Interval
 
 
@@ -32,6 +33,36 @@ def test_figures_by_hand() -> None:
     assert (ewe.claims, ewe.supported, ewe.answers) == (6, 5, 2)
     assert (ewe.tokens_per_s, ewe.passes, ewe.tokens_per_claim, ewe.seconds_per_claim) == (10, 30, 16, 0.8)
     assert (report.k, report.k_is_fixed, report.baseline) == (4, True, "plain")
+
+
+def test_claims_that_are_true_of_another_subject_are_stated_and_not_supported() -> None:
+    beside = replace(grade("plain", "0", "++-"), off_subject=["claim 1"])
+    records = [answer("plain", "0"), beside, *graded("ewe", "++-")]
+    [report] = reports_of([Run("a", settings({"plain": about(), "ewe": about()}, 1, k=2), records)])
+    plain, ewe = report.rows
+    assert (plain.claims, plain.supported, ewe.supported) == (3, 1, 2)
+    assert plain.off_subject is not None
+    assert plain.off_subject.value == pytest.approx(1 / 3)
+    assert ewe.off_subject is None  # its prompts name no article
+    assert "off subject" in markdown_table(report)
+
+
+def test_repeated_sentences_are_told_per_answer() -> None:
+    records = [answer("plain", "0"), answer("plain", "1")]
+    records += [replace(grade("plain", str(number), "+"), sentences=4, repeated=number) for number in range(2)]
+    [report] = reports_of([Run("a", settings({"plain": about()}, 2, k=1), records)])
+    assert report.rows[0].repeated is not None
+    assert report.rows[0].repeated.value == 0.125
+
+
+def test_f1_is_shown_at_other_k_too() -> None:
+    [report] = reports_of([run_of({"plain": ["+++-"]}, k=5)])
+    assert report.curve_ks == (3, 5, 8, 12)
+    [row] = report.rows
+    assert [round(one.value, 4) for one in row.curve] == [0.8571, 0.6667, 0.5, 0.375]
+    assert row.f1 == row.curve[1]
+    assert "F1 at K = 3, 5, 8, 12" in markdown_table(report)
+    assert "85.7 / 66.7 / 50.0 / 37.5" in markdown_table(report)
 
 
 def test_without_a_fixed_k_it_is_the_median_over_all_systems() -> None:

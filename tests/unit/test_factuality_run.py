@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -18,10 +19,11 @@ from ewe.errors import ConfigError, InvalidRequestError, JudgeError
 from ewe.evaluation import factuality_run
 from ewe.evaluation.factuality import RECORDS, Answer, Found, Grade, Preference
 from ewe.evaluation.factuality_run import Job, run
-from ewe.evaluation.graders import JudgeGrader, Part, compare
+from ewe.evaluation.graders import Graded, JudgeGrader, Part, compare
 from ewe.evaluation.prompt_sets import DETAIL, KS, Item, parse_shard, prompt_set
 from ewe.evaluation.systems import read_sweep, systems_of
-from ewe.types import Claim, Verdict, VerificationResult
+from ewe.text.check_result import REPEATS
+from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.types.sampling_params import SamplingParams
 from ewe.verification.endpoint.protocol import CompletionError, LocalCompleter
 
@@ -38,12 +40,12 @@ class Counted:
         self.failing = failing
         self.asked: list[str] = []
 
-    def claims(self, item: Item, text: str) -> tuple[list[Claim], int]:
+    def grade(self, item: Item, text: str) -> Graded:
         self.asked.append(item.id)
         if self.failing:
             self.failing -= 1
             raise JudgeError("the endpoint is gone")
-        return [Claim(text, verdict=Verdict.SUPPORTED)], 0
+        return Graded([Claim(text, verdict=Verdict.SUPPORTED)])
 
 
 @pytest.fixture(autouse=True)
@@ -166,22 +168,59 @@ def test_sentences_that_the_judge_could_not_read_are_counted() -> None:
             notes = ("not checked: no claims in the answer",)
             return [VerificationResult(notes=notes if "odd" in item.sentence else ()) for item in requests]
 
-    assert JudgeGrader(Verifier()).claims(ITEMS[0], "This is odd. This is not.") == ([], 1)
+    found = JudgeGrader(Verifier()).grade(ITEMS[0], "This is odd. This is not.")
+    assert (list(found.claims), found.unread, found.off_subject, found.sentences) == ([], 1, None, 2)
+
+
+class Copies:
+    """Supports every sentence by the passages that hold it; one said before is named as such."""
+
+    def __init__(self, *passages: Passage) -> None:
+        self._passages = passages
+
+    def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
+        return [self._result(item.sentence, item.preceding) for item in requests]
+
+    def _result(self, sentence: str, preceding: str) -> VerificationResult:
+        if sentence in preceding:
+            return VerificationResult(reason=REPEATS)
+        bearing = [one for one in self._passages if sentence in one.text]
+        claim = Claim(sentence, verdict=Verdict.SUPPORTED, evidence_ids=tuple(one.id for one in bearing))
+        return VerificationResult(
+            (claim,), tuple(Evidence(one, Verdict.SUPPORTED, 1.0, claim=sentence) for one in bearing)
+        )
+
+
+def test_what_is_true_of_another_article_is_off_the_subject_and_what_was_said_before_is_counted() -> None:
+    passages = [
+        Passage("1", "The bridge is long. It is old.", title="The_Bridge"),
+        Passage("2", "It is old. The tower is high.", title="The tower"),
+    ]
+    text = "The bridge is long. It is old. The tower is high. It is old."
+    item = Item("0", "The bridge?", "The bridge?", 0, title="the bridge")
+    found = JudgeGrader(Copies(*passages)).grade(item, text)
+    assert [claim.text for claim in found.claims] == ["The bridge is long.", "It is old.", "The tower is high."]
+    assert (found.off_subject, found.sentences, found.repeated) == (("The tower is high.",), 4, 1)
+    assert JudgeGrader(Copies(*passages)).grade(replace(item, title=""), text).off_subject is None
 
 
 @given(st.integers(1, 40), st.integers(1, 7))
 def test_shards_share_the_prompts_out(prompts: int, count: int) -> None:
-    whole = prompt_set("mine", [(str(number), "?") for number in range(prompts)])
+    whole = prompt_set("mine", [(str(number), "?", "") for number in range(prompts)])
     parts = [whole.shard(index, count).items for index in range(1, count + 1)]
     assert sorted((item for part in parts for item in part), key=lambda item: item.number) == list(whole.items)
 
 
 def test_prompts_get_the_papers_form() -> None:
-    [name, request] = prompt_set("biography", [("0", "Ada Lovelace"), ("1", "Tell me a bio of Ada.")]).items
+    [name, request] = prompt_set("biography", [("0", "Ada Lovelace", ""), ("1", "Tell me a bio of Ada.", "")]).items
     assert (name.question, name.text) == ("Tell me a bio of Ada Lovelace.", f"Tell me a bio of Ada Lovelace. {DETAIL}")
     assert request.question == "Tell me a bio of Ada."
-    assert prompt_set("longfact", [("0", "Who?")], suffix="").items[0].text == "Who?"
+    assert prompt_set("longfact", [("0", "Who?", "")], suffix="").items[0].text == "Who?"
     assert KS == {"longfact": 55, "fava": 49, "alpacafact": 31, "biography": 43}
+    assert [prompt_set("fava", [("0", "Who?", "")], k=k).k for k in (None, 5.0)] == [49, 5]
+    named, other = (prompt_set("mine", [("0", "Who?", title)]) for title in ("Ada", "Bob"))
+    assert named.items[0].title == "Ada"
+    assert named.digest != other.digest  # answers are not graded alike
     with pytest.raises(InvalidRequestError, match="no prompt"):
         prompt_set("fava", [])
 
