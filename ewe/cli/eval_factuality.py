@@ -18,7 +18,7 @@ from ewe.config import resolve_config
 from ewe.config.registry import POLICIES
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.evaluation.prompt_sets import DETAIL, KS, PromptSet, parse_shard, prompt_set
-from ewe.evaluation.systems import Sweep, read_sweep, systems_of
+from ewe.evaluation.systems import Sweep, find_sweep, read_sweep, shipped_sweeps, systems_of
 from ewe.types.sampling_params import SamplingParams
 
 Chosen = Annotated[
@@ -61,9 +61,11 @@ class SystemOptions:
         str | None, typer.Option(help="Policies to compare, separated by commas.", show_default="all of them")
     ] = None
     sweep: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="Compare the settings of this YAML file (see configs/sweeps) instead.", exists=True, dir_okay=False
+            metavar="NAME | FILE",
+            help=f"Compare settings instead: those of the paper's figures and tables by name "
+            f"({', '.join(shipped_sweeps())}), or a YAML file's.",
         ),
     ] = None
     baseline: Annotated[
@@ -78,7 +80,7 @@ class SystemOptions:
             return Sweep("", systems_of(list(named)))
         if self.policies is not None:
             raise ConfigError("give --policies or --sweep, not both: a sweep's points may set a policy")
-        return read_sweep(self.sweep)
+        return read_sweep(find_sweep(self.sweep))
 
 
 def factuality(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from ewe.config.registry import POLICIES
 from ewe.config.setting_names import unknown
 from ewe.errors import ConfigError
 
+_SWEEPS = Path(str(files("ewe.evaluation"))) / "sweeps"
 _SWEEP_KEYS = {"axis", "settings", "series", "points"}
 
 
@@ -40,6 +42,21 @@ def systems_of(policies: Sequence[str]) -> tuple[System, ...]:
     if not policies:
         raise ConfigError("name at least one policy")
     return tuple(System(name, (f"policy={name}",)) for name in dict.fromkeys(policies))
+
+
+def shipped_sweeps() -> dict[str, Path]:
+    """The sweeps that come with the package by name: those of the paper's tables and figures, and others."""
+    return {path.stem: path for path in sorted(_SWEEPS.glob("*.yaml"))}
+
+
+def find_sweep(name: str) -> Path:
+    """The file of a sweep by its name in the package ("figure-3") or its path; raises ConfigError for neither."""
+    shipped, path = shipped_sweeps(), Path(name).expanduser()
+    if name in shipped:
+        return shipped[name]
+    if not path.is_file():
+        raise ConfigError(f"--sweep: {unknown('sweep', name, list(shipped))}, and there is no such file")
+    return path
 
 
 def read_sweep(path: Path) -> Sweep:

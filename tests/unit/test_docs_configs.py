@@ -1,13 +1,13 @@
-"""Every file in configs/ loads, and says at its top what it is for."""
+"""Every file in configs/ and every sweep loads, and says at its top what it is for."""
 
 from pathlib import Path
 
 import pytest
 
 from ewe.config import Config
-from ewe.evaluation.systems import read_sweep
+from ewe.evaluation.systems import read_sweep, shipped_sweeps
 
-SWEEPS = sorted((Path(__file__).parents[2] / "configs" / "sweeps").glob("*.yaml"))
+SWEEPS = shipped_sweeps().values()
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 OWN = Path(__file__).parents[2] / "ewe" / "world" / "builtin.yaml"
 POLICIES = {"ewe", "rag", "flare", "plain"}

@@ -21,7 +21,7 @@ from ewe.evaluation.factuality import RECORDS, Answer, Found, Grade, Preference
 from ewe.evaluation.factuality_run import Job, run
 from ewe.evaluation.graders import Graded, JudgeGrader, Part, compare
 from ewe.evaluation.prompt_sets import DETAIL, KS, Item, parse_shard, prompt_set
-from ewe.evaluation.systems import read_sweep, systems_of
+from ewe.evaluation.systems import find_sweep, read_sweep, shipped_sweeps, systems_of
 from ewe.text.check_result import REPEATS
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.types.sampling_params import SamplingParams
@@ -251,6 +251,17 @@ def test_what_is_wrong_with_a_sweep_is_named(tmp_path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(ConfigError, match=SWEEPS[text]):
         read_sweep(path)
+
+
+def test_the_papers_figures_and_tables_are_sweeps_by_name(tmp_path) -> None:
+    names = {f"figure-{number}" for number in range(3, 9)} | {f"table-{number}" for number in (1, 3, 4)}
+    assert names <= set(shipped_sweeps())
+    assert read_sweep(find_sweep("figure-3")).axis == "units in each lane"
+    own = tmp_path / "own.yaml"
+    own.write_text("points: {a: {}}")
+    assert find_sweep(str(own)) == own
+    with pytest.raises(ConfigError, match=r"unknown sweep 'figure-33'.*figure-3.*no such file"):
+        find_sweep("figure-33")
 
 
 def test_a_sweep_has_every_point_on_every_line(tmp_path) -> None:
