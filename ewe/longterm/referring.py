@@ -83,7 +83,7 @@ def _small(phrase: str) -> str:
     return phrase[:1].lower() + phrase[1:]
 
 
-def _meant(pronoun: str, named: dict[str, str]) -> str:
+def _meant(pronoun: str, named: Mapping[str, str]) -> str:
     """The phrase for the only one named that fits, or nothing."""
     fitting = {phrase for who, phrase in named.items() if _fits(pronoun.lower(), who)}
     return next(iter(fitting)) if len(fitting) == 1 else ""
