@@ -1,8 +1,9 @@
 """Which memories the rules take from chat turns, against those that a careful reader would keep.
 
 `longterm_turns.jsonl` holds turns as people write them, each with its memories (text, subject, time, negated or not),
-all written by hand for this: the rules were made on the tuned half, the other one was written before them and is for
-reporting only. As `ewe.Memory.add` does, only what the user says is read.
+all written by hand for this: the rules were made on the tuned half and on `longterm_turns_tuned.jsonl`, which was
+written later, much of it in long turns; the reporting half was written before the rules, for reporting only. As
+`ewe.Memory.add` does, only what the user says is read.
 
 An extracted text finds a memory of its turn if it has at least 0.6 of the stems of its content words, begins with the
 same subject (the user, or the same person or thing of theirs), denies if it denies, and is told in the same time.
@@ -30,6 +31,7 @@ from ewe.text.english import FUNCTION_WORDS, is_irregular_past, stem, words_of
 from ewe.text.words import fold, words
 
 TURNS = Path(__file__).parent / "longterm_turns.jsonl"
+FURTHER = Path(__file__).parent / "longterm_turns_tuned.jsonl"
 HALVES = ("tuned", "report")
 _LEAST_FOUND, _LEAST_RIGHT = 0.6, 0.4
 _SPEAKER = "The user"
@@ -40,7 +42,8 @@ _PRESENT = words_of(
 )
 _PAST = words_of(
     """was were had did wasn't weren't hadn't didn't could couldn't used put quit broke woke forgot spent stood sat
-shot lent hung stole hid froze swept drank ate rode wore threw fed slept heard felt cut hit hurt let"""
+shot lent hung broken eaten driven ridden worn thrown stolen hidden forgotten stole hid froze swept drank ate rode
+wore threw fed slept heard felt cut hit hurt let"""
 )
 
 
@@ -77,7 +80,7 @@ class Outcome:
 
 
 def read(path: Path = TURNS) -> list[Turn]:
-    """All turns of both halves."""
+    """All turns of a file."""
     rows: Iterable[Mapping[str, Any]] = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     return [Turn(**{**row, "memories": tuple(Kept(**one) for one in row["memories"])}) for row in rows]
 
@@ -127,12 +130,13 @@ def _is_right(fact: str, found: Sequence[Kept]) -> bool:
 
 
 def _content(text: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in words(text) if word not in _NO_CONTENT and not word.endswith("n't"))
+    said = ("live" if word == "lives" else word for word in words(text))  # the verb, not the noun
+    return frozenset(stem(word) for word in said if word not in _NO_CONTENT and not word.endswith("n't"))
 
 
 def _time(text: str) -> str:
     """The time of the first word behind the subject that shows one."""
-    rest = re.split(r"\bthe user(?:['’]s)?", fold(text), maxsplit=1)[-1]
+    _, owned, rest = ("", None, *re.split(r"\bthe user(['’]s)?", fold(text), maxsplit=1))[-3:]
     said = [word for word in re.findall(r"[\w'’-]+", rest) if not word.endswith("ly")]
     for word in said:
         if word in ("will", "won't", "shall"):
@@ -143,7 +147,7 @@ def _time(text: str) -> str:
             return "ahead" if re.search(r"\bgoing to (?!the\b)", rest) else "now"
         if word in _PAST or (word.endswith("ed") and len(word) > 4) or _is_past(word):
             return "past"
-        if word == said[0] and word.endswith("s"):
+        if word == said[0] and word.endswith("s") and not owned:  # "the user's boss"
             return "now"
     return "now"
 
@@ -175,13 +179,12 @@ def main() -> None:
 
     arguments = parse_arguments(__doc__, add)
     halves = {half: [turn for turn in read() if turn.half == half] for half in HALVES}
+    halves["tuned further"] = read(FURTHER)
     if arguments.show:
-        print("\n".join(map(_shown, halves["tuned"])), file=sys.stderr)
+        print("\n".join(map(_shown, [*halves["tuned"], *halves["tuned further"]])), file=sys.stderr)
     turns = {half: found[:: 20 if arguments.smoke else 1] for half, found in halves.items()}
-    figures = {
-        f"{half}: {key}": value for half in HALVES for key, value in measure(turns[half], facts_by_rules).items()
-    }
-    report("longterm_turns", arguments, {half: len(turns[half]) for half in HALVES}, figures)
+    figures = {f"{half}: {key}": value for half in turns for key, value in measure(turns[half], facts_by_rules).items()}
+    report("longterm_turns", arguments, {half: len(turns[half]) for half in turns}, figures)
 
 
 def _shown(turn: Turn) -> str:

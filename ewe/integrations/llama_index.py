@@ -9,19 +9,22 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory import BaseMemoryBlock
 
 from ewe.config.config_evidence import SEARCH_TOP_K
+from ewe.longterm.asked_time import Time
 from ewe.longterm.memory_api import Memory
 
 
 class LongTermMemoryBlock(BaseMemoryBlock[str]):  # type: ignore[misc]  # no types where it is not installed
     """Brings the memories for the user's last message, as JSON, each with the veracity that the scorer gives it.
 
-    learns: whether facts of the user's messages that leave the short-term memory are added.
+    learns: whether facts of the user's messages that leave the short-term memory are added, as said at the
+    `created_at` in a message's `additional_kwargs` (now). as_of: as `Memory.search` takes it.
     """
 
     name: str = "long_term_memories"
     memory: Memory
     top_k: int = SEARCH_TOP_K
     learns: bool = True
+    as_of: Time | None = None
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         asked = _told(messages or ())
@@ -32,12 +35,16 @@ class LongTermMemoryBlock(BaseMemoryBlock[str]):  # type: ignore[misc]  # no typ
             await asyncio.to_thread(self.memory.add, told)
 
     def _recalled(self, query: str) -> str:
-        used = self.memory.search(query, self.top_k)
+        used = self.memory.search(query, self.top_k, as_of=self.as_of)
         rows = [{"memory": one.content, "veracity": round(float(one.belief), 2)} for one in used]
         return json.dumps(rows, ensure_ascii=False) if rows else ""
 
 
-def _told(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
-    """What the user says in some messages."""
-    said = (message.content for message in messages if message.role == MessageRole.USER)
-    return [{"role": "user", "content": text} for text in said if text]
+def _told(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    """What the user says in some messages, each with when it was said, where it tells that."""
+    said = [message for message in messages if message.role == MessageRole.USER and message.content]
+    times = [message.additional_kwargs.get("created_at") for message in said]
+    return [
+        {"role": "user", "content": one.content} | ({} if at is None else {"created_at": at})
+        for one, at in zip(said, times, strict=True)
+    ]

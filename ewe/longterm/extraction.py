@@ -65,7 +65,7 @@ def facts_by_rules(speaker: str, text: str) -> list[str]:
 
     Nothing is added.
     """
-    said = (part for sentence in _sentences(own_words(plainly_written(text))) for part in statements(sentence))
+    said = ((sentence, statements(sentence)) for sentence in _sentences(own_words(plainly_written(text))))
     told = (in_third_person(statement, speaker) for statement in resolved(said) if lasts(statement))
     return [fact for fact in dict.fromkeys(told) if fact and not addresses_the_reader(fact)]
 

@@ -1,7 +1,7 @@
-"""Whom "he", "she" and "they" mean at the beginning of a statement: somebody of the speaker's who was just named."""
+"""Whom "he", "she", "they" and "the dog" mean at the beginning of a statement: somebody of the speaker's just named."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ewe.text.english import words_of
 
@@ -13,47 +13,77 @@ _SHE = words_of(
     """daughter mum mom mother mummy sister wife girlfriend aunt auntie grandma grandmother gran nan niece landlady
     stepdaughter stepmum granddaughter fiancee"""
 )
-_THEY = words_of("parents kids children twins sons daughters grandparents brothers sisters girls boys dogs cats")
+_THEY = words_of(
+    """parents kids children twins sons daughters grandparents brothers sisters girls boys students dogs cats hens
+    chickens rabbits horses plants tomatoes"""
+)
 _EITHER = words_of(
     """partner cousin friend boss manager colleague neighbour neighbor roommate flatmate housemate landlord doctor
-    therapist teacher coach child kid baby dog cat puppy kitten horse rabbit ex"""
+    therapist teacher coach child kid baby toddler newborn eldest youngest tenant dog cat puppy kitten horse rabbit
+    ex"""
 )
-_KNOWN = "|".join(sorted(_HE | _SHE | _THEY | _EITHER, key=len, reverse=True))
+_IT = words_of(
+    "car van bike motorbike laptop phone computer house flat apartment place garden boat oven boiler company school job"
+)
+_KNOWN = "|".join(sorted(_HE | _SHE | _THEY | _EITHER | _IT, key=len, reverse=True))
 _NAMED = re.compile(
     rf"\b(?:my|our) (?:[a-z-]+ ){{0,2}}?(?P<who>{_KNOWN}|(?:mother|father|sister|brother|son|daughter)[- ]in[- ]law)\b"
     r"(?!-)(?P<name> (?-i:[A-Z])[a-z]+)?",
     re.IGNORECASE,
 )
-_PRONOUN = re.compile(r"^(?P<word>he|she|they|his|her|their)(?P<short>['’](?:s|ll|re|ve|d))?\b", re.IGNORECASE)
+_PRONOUN = re.compile(
+    r"^(?P<word>he|she|they|his|her|their|it(?=(?:['’]s| is| has) (?!an? (?:bit|lot|shame|pity|mess|pain|nightmare|"
+    r"long|good|great|nice|bad|big|real)\b)(?:an?|from|called|made|near|\d+)\b))(?P<short>['’](?:s|ll|re|ve|d))?\b",
+    re.IGNORECASE,
+)
 _OBJECT = re.compile(
     r"\b(?:him|them|her(?=[\s.!…]*$| (?:every|on|in|at|to|for|with|when|twice|once|a lot|because|and|but|again|back|"
     r"daily|each|very|\w+ly)\b))",
     re.IGNORECASE,
 )
+# "Mum likes crime novels" is of my mum; "the twins", where "my twins" were named.
+_KIN = re.compile(
+    r"^(?:mum|mom|mummy|dad|daddy|grandma|grandad|granddad|grandpa|granny|gran|nan)"
+    r"(?=['’]s\b| (?:is|was|has|had|will|can|\w+ed|\w+s)\b)",
+    re.IGNORECASE,
+)
+_THE = re.compile(rf"^the (?P<who>{_KNOWN})\b", re.IGNORECASE)
 _LONG = {"s": " is", "ll": " will", "re": " are", "ve": " have", "d": " would"}
 
 
-def resolved(parts: Iterable[str]) -> Iterator[str]:
-    """Statements of one turn with a beginning "he", "she" or "they" replaced where one person named before fits it.
+def resolved(said: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
+    """The statements of each sentence of a turn with a beginning "he", "she" or "it" replaced where one person or thing
+    named before fits it.
 
     So are "him", "her" and "them" behind "I" and "we".
     """
     named: dict[str, str] = {}
-    for part in parts:
-        if (pronoun := _PRONOUN.match(part)) is not None:
-            yield _replaced(part, pronoun, _meant(pronoun["word"], named))
-        elif re.match(r"(?:I|we)\b", part, re.IGNORECASE):
-            yield _OBJECT.sub(lambda found: _small(_meant(found[0], named)) or found[0], part)  # noqa: B023
-        else:
-            yield part
-        named |= {found["who"].lower(): found[0] for found in _NAMED.finditer(part)}
+    for sentence, parts in said:
+        for part in (_KIN.sub(_of_mine, part) for part in parts):
+            yield _resolved(part, named)
+            named |= {found["who"].lower(): found[0] for found in _NAMED.finditer(part)}
+        named |= {found["who"].lower(): found[0] for found in _NAMED.finditer(sentence)}  # also in questions
+
+
+def _resolved(part: str, named: Mapping[str, str]) -> str:
+    if (pronoun := _PRONOUN.match(part)) is not None:
+        return _replaced(part, pronoun, _meant(pronoun["word"], named))
+    if (thing := _THE.match(part)) is not None and thing["who"].lower() in named:
+        return f"My {part[thing.start('who') :]}"
+    if re.match(r"(?:I|we)\b", part, re.IGNORECASE):
+        return _OBJECT.sub(lambda found: _small(_meant(found[0], named)) or found[0], part)
+    return part
+
+
+def _of_mine(found: re.Match[str]) -> str:
+    return f"My {found[0].lower()}"
 
 
 def _small(phrase: str) -> str:
     return phrase[:1].lower() + phrase[1:]
 
 
-def _meant(pronoun: str, named: dict[str, str]) -> str:
+def _meant(pronoun: str, named: Mapping[str, str]) -> str:
     """The phrase for the only one named that fits, or nothing."""
     fitting = {phrase for who, phrase in named.items() if _fits(pronoun.lower(), who)}
     return next(iter(fitting)) if len(fitting) == 1 else ""
@@ -74,6 +104,8 @@ def _replaced(part: str, pronoun: re.Match[str], phrase: str) -> str:
 def _fits(pronoun: str, who: str) -> bool:
     if pronoun in ("they", "their", "them"):
         return who in _THEY
+    if pronoun == "it":
+        return who in _IT
     gendered = _HE if pronoun in ("he", "his", "him") else _SHE
     head = re.split(r"[- ]", who)[0] if "law" in who else who
     return head in gendered or head in _EITHER

@@ -37,7 +37,8 @@ _DOUBTS = (
     # Code and quoted mail.
     r"[{}=|\\`\[\]>]|<(?!3)|\w\(",
     # An I that is no subject by itself, titles and phrases.
-    r"\bI(?:[,.;)]| (?:and|or|nor|who|as|neither)\b)|(?<=\w )(?:My|Our|We|Me|Us|Mine)\b|^(?:My|Our) [A-Z][a-z]",
+    r"\bI(?:[,.;)]| (?:and|or|nor|who|as|neither)\b)|(?<=\w )(?:My|Our|We|Me|Us|Mine)\b|"
+    r"^(?:My|Our) [A-Z][a-z]+ [A-Z][a-z]",
     r"^My (?:god|pleasure|bad|guess|question|point)\b",
     # "I'd put": had or would.
     r"\b(?i:i|we)['’]d (?:\w+ly |also |just )?(?:put|cut|set|hit|quit|let|hurt|read|cost|beat|bet)\b",
@@ -74,7 +75,9 @@ _SAME_FORM = words_of(
     shouldn't might may must gotta is isn't has hasn't does doesn't put read set hit cut quit let hurt felt slept heard
     ate drank drove rode wore threw understood lent hung froze stole hid bit dug stuck swept meant forgot broke woke
     found stood won spent lost left caught shall shan't mustn't mightn't needn't oughta beat cost burst
-    cast split spread"""
+    cast split spread tore swore sought bound bred clung crept dealt dreamt leapt learnt spelt burnt fled flung forgave
+    lit rang shook shone shrank shut slid spun sprang stung swung wept wove withdrew underwent undertook woke blew
+    bent"""
 )
 _BASE_IN_ED = words_of("need feed speed succeed exceed proceed")
 _VERBS_IN_LY = words_of("rely apply supply reply fly multiply comply")
@@ -119,11 +122,21 @@ def _tells(said: list[str]) -> bool:
     """Whether a sentence says something of its speaker; one without "I" or "we" could be a request ("Tell me ...")."""
     subjects = [place for place, word in enumerate(said) if word in _SUBJECTS]
     bare = [word.partition("'")[0] for word in said]
-    if _FIRST_PERSON.isdisjoint(said) or not _YOU.isdisjoint(said) or bare[0] in _UNRESOLVED | _MOODS:
+    if (
+        _FIRST_PERSON.isdisjoint(said)
+        or not _YOU.isdisjoint(said)
+        or (bare[0] in _UNRESOLVED | _MOODS and said[1:2] != ["days"])
+    ):
         return False
     if subjects and not _ATTITUDES.isdisjoint(said[subjects[0] + 1 : subjects[0] + 4]):
         return False
-    if not subjects and said[0] not in DETERMINERS and not (said[0].endswith("ing") and said[1] not in _OTHER_FORMS):
+    some_of = said[1:3] in (["of", "my"], ["of", "our"])
+    if (
+        not subjects
+        and not some_of
+        and said[0] not in DETERMINERS
+        and not (said[0].endswith("ing") and said[1] not in _OTHER_FORMS)
+    ):
         return False
     return len(set(bare) - _SAYS_NOTHING) > (not (_UNRESOLVED - {"don"}).isdisjoint(bare))
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from ewe.longterm.asides import without_asides, without_ending, without_opening
 from ewe.text.english import is_irregular_past, words_of
 
 _APOSTROPHES = re.compile(
@@ -15,7 +16,12 @@ _SMALL_I = re.compile(r"(?<![\w.'’])i(?=[ '’])")
 _INCHES = re.compile(r"(?<=\d)[\"”]")
 _SUBJECT = r"(?:I|we|my|our|he|she|they|it|there|his|her|their|this|that|the)\b"
 _FIRST = r"(?:I|we|my|our|he|she)\b"
-_INVERTED = r"(?:am|is|are|was|do|does|did|have|has|can|could|will|would|should|what|how|why|any|got any)\b"
+_OTHER = r"(?:the|one|it|they|there|nobody|everyone|mine|you)\b"
+_INVERTED = (
+    r"(?:(?:am|is|are|was|do|does|did|have|has|can|could|will|would|should|what|how|why|any|got any)\b|"
+    r"(?:is|are|was|do|does|did|have|has|can|could|wo|would|should)n['’]t "
+    r"(?:I|we|you|he|she|it|they|that|this|there)\b)"
+)
 _REQUEST = r"(?:please|pls|plz|can you|could you|can u|tell me|remind me|help|stop|suggest)\b"
 _JOINT = (
     r"(?:(?:and|but|so|yet|though|plus|also|now|then|since then|these days|nowadays|currently|at the moment|today|"
@@ -26,37 +32,17 @@ _CUTS = re.compile(
     # A new sentence that begins small, a dash, a semicolon; a comma or a conjunction before a subject of its own.
     rf"(?P<full>(?<=[.!])\s+(?={_JOINT}{_SUBJECT})|\s+[-–—]+\s+|;\s+|\s*\n\s*)|"
     rf"(?P<comma>,\s+(?!{_PURPOSE})(?={_JOINT}{_SUBJECT}))|"
-    rf"(?P<and>\s+(?!{_PURPOSE})(?=(?:and|but|so) {_JOINT}{_FIRST}))|"
+    rf"(?P<and>\s+(?!{_PURPOSE})(?=(?:and|but|so) {_JOINT}{_FIRST}|(?:and|but) {_OTHER}))|"
     # A question or a request behind a statement, and a second verb of the same subject.
     rf"(?P<asked>,\s+(?={_JOINT}(?:{_INVERTED}|{_REQUEST}))|\s+(?={_JOINT}(?:please|pls|plz)\b))|"
     r"(?P<verb>,?\s+(?=(?:and|but) (?:(?:then|now|also|still|never|just) )?[a-z'’]+\b))",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(rf"^{_JOINT}{_INVERTED}", re.IGNORECASE)
-_LEADING = re.compile(
-    r"^(?:-\s|(?:and|but|so|plus|also|well|oh|ah|ok|okay|hi|hey|hello|ugh|hmm|lol|haha|yes|yeah|yep|no|nope|wait|sorry|"
-    r"sadly|btw|by the way|tbh|to be honest|honestly|actually|basically|fyi|anyway|in fact|thanks|thx|unfortunately|"
-    r"luckily|because|cause|bc|since you ask|not sure if I ever told you)\b[\s,:!.…]*)+",
-    re.IGNORECASE,
-)
-# Somebody who is spoken to, or a remark on the talk itself, in front of what is told.
-_ADDRESS = re.compile(
-    r"^(?:(?!\w+ly\b|\w+day\b|to\w+\b|maybe|perhaps|once|then|sometimes)(?-i:[A-Z])[a-z]+, "
-    r"(?=(?:I|we|my|our|glad|sorry|since|when)\b)|since (?:we|I) (?:last )?(?:spoke|talked|chatted|met|wrote|saw)"
-    r"(?: \w+)?, |in the meantime, )+",
-    re.IGNORECASE,
-)
+_IMPERATIVE = re.compile(rf"^(?:{_REQUEST}|(?:don['’]t|do not) (?:worry|call|ask|tell|send|use|say)\\b)", re.IGNORECASE)
 _CONCLUDES = re.compile(
     r"^(?:(?:ah|oh|ok|okay|right|and|hmm|got it)[,.!]* )*so (?:(?:I|we) (?:need|have to|should|must|can|just)|"
     r"you(?:['’]re| are| mean| think| say))\b",
-    re.IGNORECASE,
-)
-_TRAILING = re.compile(
-    # What follows for the task at hand: "I can't eat gluten, so no flour".
-    r",? so (?:no|the|nothing|everything|it|they|there|please|only|don['’]t|any|not)\b.*$|"
-    r"(?:[\s,]+(?:lol|haha+|tbh|though|atm|btw|I know|I guess|but overall|brb|thank god|help|hopefully|"
-    r"if that helps|ok|right|sadly|"
-    r"[:;]-?[()DP/]+))+(?=[\s.!…]*$)|[\s:;,]+(?=[.!…]*$)",
     re.IGNORECASE,
 )
 _DEPENDS = re.compile(
@@ -65,8 +51,15 @@ _DEPENDS = re.compile(
 )
 _OPEN = re.compile(r"\b(?:that|because|when|if|while|says?|said|thinks?|told me)$", re.IGNORECASE)
 _CLOSE = re.compile(r"[.!?;,:]\s")
-_HAS_SUBJECT = re.compile(r"\b(?:I|we|he|she|they|it|there)\b", re.IGNORECASE)
+_HAS_SUBJECT = re.compile(r"\b(?:I|we|you|he|she|they|it|there|nobody|everyone)\b", re.IGNORECASE)
+_MINE = re.compile(r"\b(?:I|we|me|us|my|our|mine)\b", re.IGNORECASE)
 _FIRST_SUBJECT = re.compile(r"^(?:[\w ]{0,24}? )?(?P<who>I|we)\b", re.IGNORECASE)
+_THIRD_SUBJECT = re.compile(
+    r"^(?P<who>(?:my|our) (?:[\w-]+ ){0,2}?[\w-]+|he|she|they)"
+    r"(?= (?:is|are|was|were|has|have|had|does|did|will|just|never|also|always|\w+ed|lives?|works?|likes?|loves?|"
+    r"hates?|wants?|got|grew|went|moved|plays?|runs?|studies|takes?)\b|['’](?:s|re)\b)",
+    re.IGNORECASE,
+)
 _HAS_AUXILIARY = re.compile(
     r"\b(?:am|is|are|was|were|do|does|did|have|has|had|can|could|will|would|should|must|might)\b|n['’]t\b|"
     r"['’](?:s|re|ve|m|ll|d)\b(?! [\w-]+$)",
@@ -79,7 +72,7 @@ _REACHES_ON = re.compile(
     re.IGNORECASE,
 )
 _VERBS = words_of(
-    """am have take live work go eat drink play study run drive own teach need want like love hate prefer speak read
+    """am has have take live work go eat drink play study run drive own teach need want like love hate prefer speak read
     write use sleep get grow help collect cook bake make see visit climb swim cycle walk travel volunteer rent share
     weigh earn pay belong quit put cut hit let
     don't didn't haven't can't won't wasn't weren't couldn't never was were"""
@@ -105,13 +98,11 @@ _ONGOING = re.compile(
     re.IGNORECASE,
 )
 _IS = re.compile(
-    r"\b(?P<who>(?:my|our) (?:[\w-]+ ){0,2}?[\w-]+)['’]s (?=(?:an?|the|not|very|really|from|in|at|also|only|still|now|"
-    r"getting|moving|coming|going|having|living|working|expecting|studying|turning|starting|leaving|planning|trying|"
+    r"\b(?P<who>(?:my|our|the) (?:[\w-]+ ){0,2}?[\w-]+|mum|mom|dad|gran|nan)"
+    r"['’]s (?=(?:an?|the|not|very|really|from|in|at|also|only|"
+    r"still|now|\w+ing|home|back|away|out|off|here|gone|so|all|"
     r"allergic|vegan|vegetarian|pregnant|married|divorced|retired|called|\d+|been)\b)",
     re.IGNORECASE,
-)
-_INSERTED = re.compile(
-    r"\b(?:honestly|obviously|of course|you know|I think|I mean|tbh),? (?=(?:I|my|we)\b)", re.IGNORECASE
 )
 
 
@@ -127,10 +118,11 @@ def statements(sentence: str) -> list[str]:
     """
     if _CONCLUDES.match(sentence):
         return []
-    sentence = _IS.sub(_is, _INSERTED.sub("", _ADDRESS.sub("", _LEADING.sub("", sentence.strip()))))
-    found = [_with_subject(_LEADING.sub("", part)) for part in _told(_cut(sentence))]
+    sentence = without_asides(sentence)
+    sentence = _IS.sub(_is, sentence)
+    found = [_with_subject(without_opening(part)) for part in _told(_cut(sentence))]
     found = [statement for part in found for statement in _roles(part)]
-    return [part for part in (_TRAILING.sub("", part).strip() for part in found) if part]
+    return [part for part in (without_ending(part) for part in found) if part]
 
 
 def _with_apostrophe(found: re.Match[str]) -> str:
@@ -165,22 +157,35 @@ def _second(left: str, right: str, kind: str) -> str | None:
     if kind in ("full", "asked"):
         return "" if len(left.split()) > 1 else None
     if kind in ("comma", "and"):
-        return "" if _is_clause(left) and _is_clause(_CLOSE.split(_LEADING.sub("", right))[0]) else None
-    subject = _FIRST_SUBJECT.search(left)
+        is_clause = _is_clause(left) or _IMPERATIVE.match(left) is not None or _adds_nothing(left, right)
+        return "" if is_clause and _is_clause(_CLOSE.split(without_opening(right))[0]) else None
+    subject = _FIRST_SUBJECT.search(left) or _THIRD_SUBJECT.search(left)
     if subject is None:
         return None
     _, _, rest = right.partition(" ")
     return f"{subject['who']} {rest}" if _goes_on(left, rest) else None
 
 
+def _adds_nothing(left: str, right: str) -> bool:
+    """Whether what stands before "and" or "but" tells nothing of the speaker: "No eggs, but we do eat fish"."""
+    cut = r"but\b" if len(left.split()) == 1 else r"(?:and|but)\b"  # "she and the kids" are one subject
+    return _MINE.search(left) is None and re.match(cut, right, re.IGNORECASE) is not None
+
+
 def _goes_on(left: str, right: str) -> bool:
     """Whether a second verb of the subject follows: "and take metformin", "and moved to Boston"."""
     said = [
-        word for word in right.replace("’", "'").lower().split()[:4] if word not in ("then", "now", "also", "still")
+        word
+        for word in right.replace("’", "'").lower().split()[:4]
+        if word not in ("then", "now", "also", "still", "just")
     ]
     if len(said) < 2 or (_REACHES_ON.search(left) and not (said[0] in _OWN_VERB or said[0].endswith("n't"))):
         return False
-    return said[0] in _VERBS or (_is_past(said[0]) and said[1].rstrip(",.") in _AFTER_PAST)
+    return (
+        said[0] in _VERBS
+        or (said[0].endswith("s") and said[0][:-1] in _VERBS)
+        or (_is_past(said[0]) and said[1].rstrip(",.") in _AFTER_PAST)
+    )
 
 
 def _is_past(word: str) -> bool:
@@ -203,7 +208,11 @@ def _told(parts: list[str]) -> Iterator[str]:
     asks = [place for place, part in enumerate(parts) if part.rstrip().endswith("?")]
     for place, part in enumerate(parts):
         later = [ask for ask in asks if ask >= place]
-        if _QUESTION.match(part) is None and not (later and _QUESTION.match(parts[later[0]]) is None):
+        if (
+            _QUESTION.match(part) is None
+            and _IMPERATIVE.match(part) is None
+            and not (later and _QUESTION.match(parts[later[0]]) is None)
+        ):
             yield part
 
 

@@ -43,6 +43,46 @@ def test_langchain_retrieves_what_a_user_may_see_and_use(store: MemoryStore) -> 
     assert store.get(Scope("ann"), "home").recall_count == 2
 
 
+MOVED = [("2023-05-01", "I live in Berlin."), ("2025-05-01", "I moved to Bergen.")]
+
+
+@pytest.fixture
+def moved(store: MemoryStore) -> ewe.Memory:
+    memory = ewe.Memory(MemoryService(store), user="eva")
+    for at, text in MOVED:
+        memory.add(text, observed_at=at)
+    return memory
+
+
+def test_langchain_answers_for_a_time_that_is_named_or_given(moved: ewe.Memory) -> None:
+    pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+    from ewe.integrations.langchain import MemoryRetriever
+
+    def found(query: str, **options: str) -> list[str]:
+        return [document.page_content for document in MemoryRetriever(memory=moved, **options).invoke(query)]
+
+    assert found("Where did I live in 2024?") == ["I live in Berlin."]
+    assert found("Where do I live?", as_of="2024-06-01") == ["I live in Berlin."]
+    assert found("Where do I live?") == ["I moved to Bergen."]
+
+
+def test_llama_index_answers_for_a_time_and_keeps_when_something_was_said(moved: ewe.Memory) -> None:
+    pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+    from llama_index.core.llms import ChatMessage
+
+    from ewe.integrations.llama_index import LongTermMemoryBlock
+
+    def recalled(query: str, **options: str) -> str:
+        return asyncio.run(LongTermMemoryBlock(memory=moved, **options).aget([ChatMessage(query)]))
+
+    assert "Berlin" in recalled("Where did I live in 2024?")
+    assert "Bergen" not in recalled("Where do I live?", as_of="2024-06-01")
+    said = ChatMessage("I own a red boat.", additional_kwargs={"created_at": "2021-03-01"})
+    asyncio.run(LongTermMemoryBlock(memory=moved).aput([said]))
+    [boat] = (one for one in moved.get_all() if "boat" in one.content)
+    assert boat.observed_at == 1614556800.0
+
+
 def test_llama_index_brings_memories_and_takes_facts(store: MemoryStore) -> None:
     pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
     from llama_index.core.llms import ChatMessage

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.longterm_turns import HALVES, Kept, finds, read
+from benchmarks.longterm_turns import FURTHER, HALVES, Kept, finds, read
 from ewe.longterm.extraction import facts_by_rules
 from ewe.longterm.lasting import lasts
 from ewe.longterm.turn_statements import plainly_written, statements
@@ -41,6 +41,17 @@ from ewe.longterm.turn_statements import plainly_written, statements
         ("I'm 45, is it too late to study?", ["Ann is 45."]),
         ("Is it late, and I am 45?", []),
         ("I can't eat gluten, so no flour please.", ["Ann can't eat gluten."]),
+        ("I'm allergic to nuts, isn't that in the file?", ["Ann is allergic to nuts."]),
+        ("Don't call me sir, I'm a woman.", ["Ann is a woman."]),
+        # What stands beside a statement is left out, and what is said of others is cut from it.
+        ("My cousin Lena, who lives in Ulm, had twins.", ["Ann's cousin Lena had twins."]),
+        ("Not gonna lie, I love my job, which is odd.", ["Ann loves Ann's job."]),
+        ("No eggs, but we eat fish.", ["Ann and others eat fish."]),
+        ("I have a bakery and the oven is old.", ["Ann has a bakery."]),
+        # Whoever was named in a question, and what belongs to the speaker without "my".
+        ("Can my cat eat tuna? She's diabetic.", ["Ann's cat is diabetic."]),
+        ("Mum's a nurse in Ulm.", ["Ann's mum is a nurse in Ulm."]),
+        ("My car is loud. It's a 2016 Octavia.", ["Ann's car is loud.", "Ann's car is a 2016 Octavia."]),
     ],
 )
 def test_clauses_are_told_one_by_one(said: str, facts: list[str]) -> None:
@@ -53,6 +64,9 @@ def test_clauses_are_told_one_by_one(said: str, facts: list[str]) -> None:
         *("So I should drink more water.", "ok so I need to restart it first", "My doctor recommended that I rest."),
         *("I was told I should rest.", "My brother says the film is long.", "She says I snore.", "I might try yoga."),
         *("I'm so tired today.", "I don't know what to cook.", "I need help with my essay.", "I tried it twice."),
+        *("The neighbours bring us eggs.", "In Rust I get an error.", "I'd go with the red one.", "I'm furious."),
+        *("I've already restarted it twice.", "My boss told me to wait.", "My brother is.", "My dog is worried."),
+        *("Sure, because I totally have time.", "Ha, as if I'd ever run a marathon.", "My jaw aches from laughing."),
         *("My code crashes at start.", "I have nothing to wear.", "Her cat hates me.", "I'd like to know why."),
     ],
 )
@@ -75,10 +89,14 @@ def test_the_benchmarks_rule_tells_subject_time_and_negation_apart() -> None:
     kept = Kept("The user's sister moved to Ulm.", "the user's sister", "past", negated=False)
     assert finds("Last year the user's sister moved to Ulm.", kept)
     wrong = ("The user moved to Ulm.", "The user's sister moves to Ulm.", "The user's sister never moved to Ulm.")
+    plural = Kept("The user's parents moved to Ulm.", "the user's parents", "past", negated=False)
+    assert finds("The user's parents moved to Ulm.", plural)
+    assert finds("The user and others live in Ulm.", Kept("The user lives in Ulm.", "the user", "now", negated=False))
     assert not any(finds(text, kept) for text in (*wrong, "The user's brother moved to Ulm."))
 
 
 def test_both_halves_of_the_labelled_turns_hold_a_hundred_of_the_user() -> None:
     turns = read()
+    assert {turn.half for turn in read(FURTHER)} == {"tuned further"}
     assert all(sum(turn.half == half and turn.role == "user" for turn in turns) >= 100 for half in HALVES)
     assert not any(turn.memories for turn in turns if turn.role == "assistant")
