@@ -136,7 +136,9 @@ def _content(text: str) -> frozenset[str]:
 
 def _time(text: str) -> str:
     """The time of the first word behind the subject that shows one."""
-    _, owned, rest = ("", None, *re.split(r"\bthe user(['’]s)?", fold(text), maxsplit=1))[-3:]
+    folded = fold(text)
+    subject = re.search(r"\bthe user(['’]s)?", folded)
+    owned, rest = (bool(subject[1]), folded[subject.end() :]) if subject else (False, folded)
     said = [word for word in re.findall(r"[\w'’-]+", rest) if not word.endswith("ly")]
     for word in said:
         if word in ("will", "won't", "shall"):
