@@ -14,7 +14,7 @@ from ewe.engine.inflight_batch import SchedulerOutput
 from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.engine.kvcache.pool import KVPool
 from ewe.engine.model_runner import ForwardRow
-from ewe.engine.policy_runner import Action
+from ewe.engine.next_action import Action
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence, SwappedContext
 from ewe.engine.turns import Turns
