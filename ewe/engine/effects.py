@@ -6,8 +6,8 @@ something has happened; many answers are written in one batch, and none waits fo
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Callable, Generator
-from collections.abc import Sequence as Batch
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -67,7 +67,7 @@ class Remember:
     in_prompt: puts them into the prompt instead, of which nothing has been computed (see `Answer.prompt_places`).
     """
 
-    hits: Batch[ScoredPassage]
+    hits: abc.Sequence[ScoredPassage]
     lane: Lane = Lane.RETRIEVAL
     in_prompt: bool = False
 
@@ -169,7 +169,7 @@ class Answer:
         return self.sequence.output_text
 
     @property
-    def sentences(self) -> Batch[Span]:
+    def sentences(self) -> abc.Sequence[Span]:
         """Those that have been completed."""
         return self.sequence.output_text.sentences
 

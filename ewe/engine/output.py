@@ -1,8 +1,7 @@
 """What leaves the engine: the stream of one sequence, what its trace tells, and its finished Generation."""
 
 import time
-from collections import Counter
-from collections.abc import Sequence as Batch
+from collections import Counter, abc
 from dataclasses import replace
 from typing import Any
 
@@ -65,7 +64,7 @@ def retrieved_passages(job: Job, threshold: float) -> list[ScoredPassage]:
     return [hit for hit in job.result or () if hit.score > threshold]
 
 
-def record_retrieval(sequence: Sequence, job: Job, found: Batch[ScoredPassage]) -> None:
+def record_retrieval(sequence: Sequence, job: Job, found: abc.Sequence[ScoredPassage]) -> None:
     """Notes a finished retrieval in the trace and the counters."""
     listed = [{**fields_of(hit.passage, "id", "title", "source", "veracity"), "score": hit.score} for hit in found]
     extra = {"error": job.error} if job.error else {}
