@@ -15,6 +15,7 @@ from ewe.config import Config
 from ewe.config.memory_mark import PlacedPrompt
 from ewe.engine.request import Request
 from ewe.engine.side_texts import Add, Ask, Asking, Decide, Generate, Reply, Search, VerifyTexts
+from ewe.engine.status import status_of
 from ewe.errors import InvalidRequestError
 from ewe.types import (
     Generation,
@@ -98,6 +99,17 @@ def test_steps_of_many_requests_share_passes_and_change_no_answer() -> None:
         single.ask(name, f"{name}:", params)
         assert single.finish()[name, 0].text == together[name, 0].text
     assert max(len(rows) for rows in bench.runner.rows_run) == 16
+
+
+def test_texts_count_as_sequences_of_their_tenant_and_who_asked_for_them_does_not() -> None:
+    bench = AskingBench(config(), scripted(drafts_then_answer), script=by_prompt)
+    bench.ask("a", tenant="t")
+    bench.turn()
+    bench.turn()
+    status = status_of(bench.core, bench.engine.manager, bench.engine.keeper.cache, 0.0)
+    assert (status.running, status.waiting) == (2, 0)
+    assert {sequence.request.asked.tenant for sequence in bench.core.sequences} == {"t"}
+    bench.finish()
 
 
 def test_ra_puts_passages_into_the_prompt_where_units_would_stand() -> None:
