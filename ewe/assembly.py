@@ -12,7 +12,7 @@ from ewe.components import Components
 from ewe.config import Config
 from ewe.config.known_models import MEMORY_READER
 from ewe.config.loading import LoadStep, OnLoad, ignore_step
-from ewe.config.registry import PIPELINES, POLICIES, verifies
+from ewe.config.registry import POLICIES, verifies
 from ewe.config.setting_names import AUTO
 from ewe.engine import workers
 from ewe.engine.attention.probe import attention_layers
@@ -35,6 +35,8 @@ from ewe.engine.prompt_passages import PromptPassages
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
+from ewe.engine.side_prompts import SidePrompts
+from ewe.engine.side_runner import SideRunner
 from ewe.engine.units.precomputed import PrecomputedUnits
 from ewe.engine.units.unit_cache import UnitCache
 from ewe.engine.units.unit_text import UnitTokenizer
@@ -67,8 +69,6 @@ class Engine:
     pool: KVPool
     precomputed: PrecomputedUnits | None
     budget: MemoryBudget | None
-    retrieval: Worker | None
-    verification: Worker | None
     decoder: StaticDecoder | None = None
     executor: Executor | None = None
 
@@ -132,7 +132,7 @@ def _build(
 ) -> Engine:
     if loaded.tokenizer is None and components.has_any:
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
-    if loaded.tokenizer is None and config.policy in PIPELINES:
+    if loaded.tokenizer is None and _named_policy(config).asks:
         raise ConfigError(f"this model has no tokenizer, and policy {config.policy} needs one: set policy to plain")
     shapes = layer_shapes(loaded.model)
     kept = _token_states(config, components, loaded)
@@ -180,12 +180,13 @@ def wire(
     limits = Limits(loaded.max_model_len, loaded.vocab_size, ends)
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
     retrieves, checks = policy.retrieves and retrieval is not None, policy.verifies and verification is not None
-    uses_memory = checks or (retrieves and not copies)
+    uses_memory = not policy.asks and (checks or (retrieves and not copies))
     input_processor = InputProcessor(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)
     in_prompt = _prompt_passages(config, unit_tokenizer, input_processor) if retrieves else None
     remembers = components.memories is not None
+    side = SideRunner(SidePrompts(input_processor, pool), config.feedback, retrieval, verification)
     policies = PolicyRunner(
-        config.policy, policy, config.feedback, retrieval, verification, keeper,
+        config.policy, policy, config.feedback, retrieval, verification, keeper, side, config.pipeline,
         _feedback(config) if verification else None, in_prompt, remembers,
     )  # fmt: skip
     chosen = config.scheduler.async_scheduling
@@ -203,8 +204,7 @@ def wire(
         processor=processor,
     )
     return Engine(
-        config, loaded, core, input_processor, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget,
-        retrieval, verification,
+        config, loaded, core, input_processor, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget
     )  # fmt: skip
 
 
@@ -214,7 +214,7 @@ def _workers(
     """What retrieves and what verifies beside the loop, None for what there is not."""
     retrieval = verification = None
     # In memory, beside it, or in a prompt.
-    has_place = config.memory.retrieval_units or copies or config.policy in PIPELINES
+    has_place = config.memory.retrieval_units or copies or _named_policy(config).asks
     if (components.retriever or components.memories) is not None and has_place:
         top_k = copies or config.feedback.retrieval_top_k
         search = in_own_stream(partial(workers.retrieve, components.retriever, components.memories, top_k), pool.device)
@@ -226,17 +226,17 @@ def _workers(
 
 
 def _policy(config: Config, retrieval: Worker | None, verification: Worker | None) -> Policy:
-    """What steers sequences: nothing for those of a pipeline, or without the components that the policy needs."""
+    """What steers sequences: plain decoding without the components that the policy needs."""
     policy = _named_policy(config)
-    is_possible = retrieval is not None or (verification is not None and not policy.needs_retriever)
+    is_possible = policy.asks or retrieval is not None or (verification is not None and not policy.needs_retriever)
     return policy if is_possible else plain
 
 
 def _named_policy(config: Config) -> Policy:
     """The policy of the settings as it is registered; raises ConfigError for what is none."""
-    found = POLICIES.get(config.policy) if config.policy in POLICIES else plain
+    found = POLICIES.get(config.policy)
     if not isinstance(found, Policy):
-        raise ConfigError(f"policy {config.policy!r} must be a generator function under @ewe.policies.policy(...)")
+        raise ConfigError(f"policy {config.policy!r} must be a generator function under @ewe.engine.effects.policy()")
     return found
 
 

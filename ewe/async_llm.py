@@ -1,8 +1,7 @@
 """AsyncLLM: the Python interface of the engine for asyncio."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from collections.abc import Sequence as Batch
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -28,7 +27,7 @@ class AsyncLLM:
         self,
         prompt: Prompt,
         params: SamplingParams | None = None,
-        documents: Batch[Document] | None = None,
+        documents: Sequence[Document] | None = None,
         memory: MemoryOptions | None = None,
         adapter: str = "",
         closed_world: bool | None = None,
@@ -40,11 +39,11 @@ class AsyncLLM:
 
     async def chat(
         self,
-        messages: Conversation | Batch[Conversation],
-        params: SamplingParams | Batch[SamplingParams] | None = None,
-        documents: Batch[Document] | None = None,
+        messages: Conversation | Sequence[Conversation],
+        params: SamplingParams | Sequence[SamplingParams] | None = None,
+        documents: Sequence[Document] | None = None,
         memory: MemoryOptions | None = None,
-        tools: Batch[Mapping[str, Any]] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
         tool_choice: ToolChoice = "auto",
         adapter: str = "",
         closed_world: bool | None = None,
@@ -59,7 +58,7 @@ class AsyncLLM:
         self,
         prompt: Prompt,
         params: SamplingParams | None = None,
-        documents: Batch[Document] | None = None,
+        documents: Sequence[Document] | None = None,
         add_special_tokens: bool = True,
         question: str = "",
         memory: MemoryOptions | None = None,
@@ -96,7 +95,7 @@ class AsyncLLM:
         """Aborts what is under way and ends the engine's threads."""
         self.llm.close()
 
-    async def _run(self, requests: Batch[Request]) -> list[Generation]:
+    async def _run(self, requests: Sequence[Request]) -> list[Generation]:
         sequences = [self.llm.client.build(request) for request in requests]
         loop = asyncio.get_running_loop()
         answers: asyncio.Queue[tuple[int, Answer]] = asyncio.Queue()

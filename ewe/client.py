@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from ewe.components import Components
 from ewe.config import Config
 from ewe.config.loading import LoadStep, OnLoad
-from ewe.config.registry import PIPELINES
 from ewe.engine.request import Request, check_closed_world
 from ewe.engine.status import EngineStatus, status_of
 from ewe.errors import EngineDeadError
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from ewe.engine.models.loader import LoadedModel
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
-    from ewe.pipelines.driver import PipelineDriver
 
 Answer = Generation | EngineDeadError
 _LONGEST_SLEEP_S = 1.0  # A loop that has nothing to do still turns this often, to show that it could.
@@ -130,11 +128,6 @@ class EngineClient:
         self._loop = EngineLoop(self.engine.core, self.engine.changed, self._report_death)
         if self.engine.executor is not None:
             self.engine.executor.watch(self._end_loop)
-        self._pipeline: PipelineDriver | None = None
-        if config.policy in PIPELINES:
-            from ewe.pipelines.driver import open_pipeline
-
-            self._pipeline = open_pipeline(self.engine, self._loop.do, self._finish)
         if components.memories is not None:
             components.memories.start()
 
@@ -142,20 +135,18 @@ class EngineClient:
         """The sequence of a checked request that has not been submitted; raises InvalidRequestError."""
         summary = self.components.summary
         check_closed_world(request.closed_world, summary.unchecked if summary is not None else "")
-        if self._pipeline is not None and not request.is_plain:
-            self._pipeline.check(request.prompt, request.params, request.tools)
+        self.engine.core.policies.check(request)
         return self.engine.input_processor.build(f"request-{next(self._numbers)}", request)
 
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
         """Starts a request; `on_answer` is called once per answer, or with the error if the engine breaks."""
         self._waiting[sequence.request.id] = on_answer
-        pipeline = None if sequence.request.asked.is_plain else self._pipeline
-        self._loop.do(lambda core: core.add(sequence) if pipeline is None else pipeline.start(sequence))
+        self._loop.do(lambda core: core.add(sequence))
 
     def forget(self, request_id: str, abort: bool) -> None:
         """Stops listening to a request; with `abort` it ends now."""
         if self._waiting.pop(request_id, None) is not None and abort and self._loop.is_alive:
-            self._loop.do(lambda core: self._abort(core, request_id))
+            self._loop.do(lambda core: core.abort(request_id))
 
     def run(self, requests: list[Request], on_result: Callable[[int, Generation], None] | None) -> list[Generation]:
         """The answers to all requests, in order; on_result: called with a request's number and each answer."""
@@ -222,17 +213,7 @@ class EngineClient:
         if self.engine.precomputed is not None:
             self.engine.precomputed.close()
 
-    def _abort(self, core: EngineCore, request_id: str) -> None:
-        if self._pipeline is not None:
-            self._pipeline.abort(request_id)
-        core.abort(request_id)
-
     def _deliver(self, sequence: Sequence, generation: Generation) -> None:
-        """Takes what the core has finished: an answer, or a part of one."""
-        if self._pipeline is None or not self._pipeline.take(sequence, generation):
-            self._finish(sequence, generation)
-
-    def _finish(self, sequence: Sequence, generation: Generation) -> None:
         if self.components.memories is not None:  # first: who has the answer may wait for what it teaches
             request = sequence.request
             self.components.memories.learn(generation, sequence.evidence, request.memory, request.user_text)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Sequence as Batch
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -96,9 +95,9 @@ class LLM:
 
     def generate(
         self,
-        prompts: Prompt | Batch[Prompt],
-        params: SamplingParams | Batch[SamplingParams] | None = None,
-        documents: Batch[Document] | None = None,
+        prompts: Prompt | Sequence[Prompt],
+        params: SamplingParams | Sequence[SamplingParams] | None = None,
+        documents: Sequence[Document] | None = None,
         on_result: Callable[[int, Generation], None] | None = None,
         memory: MemoryOptions | None = None,
         adapter: str = "",
@@ -122,12 +121,12 @@ class LLM:
 
     def chat(
         self,
-        messages: Conversation | Batch[Conversation],
-        params: SamplingParams | Batch[SamplingParams] | None = None,
-        documents: Batch[Document] | None = None,
+        messages: Conversation | Sequence[Conversation],
+        params: SamplingParams | Sequence[SamplingParams] | None = None,
+        documents: Sequence[Document] | None = None,
         on_result: Callable[[int, Generation], None] | None = None,
         memory: MemoryOptions | None = None,
-        tools: Batch[Mapping[str, Any]] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
         tool_choice: ToolChoice = "auto",
         adapter: str = "",
         closed_world: bool | None = None,
@@ -164,9 +163,9 @@ class LLM:
 
     def chat_requests(
         self,
-        messages: Conversation | Batch[Conversation],
-        params: SamplingParams | Batch[SamplingParams] | None = None,
-        documents: Batch[Document] | None = None,
+        messages: Conversation | Sequence[Conversation],
+        params: SamplingParams | Sequence[SamplingParams] | None = None,
+        documents: Sequence[Document] | None = None,
         memory: MemoryOptions | None = None,
         tools: ToolUse | None = None,
         adapter: str = "",
@@ -191,7 +190,7 @@ class LLM:
             for conversation, own in zip(conversations, per_conversation, strict=True)
         ]
 
-    def tool_use(self, tools: Batch[Mapping[str, Any]] | None, tool_choice: ToolChoice = "auto") -> ToolUse | None:
+    def tool_use(self, tools: Sequence[Mapping[str, Any]] | None, tool_choice: ToolChoice = "auto") -> ToolUse | None:
         """How conversations with this model use tools in OpenAI's form; None without any that may be called."""
         return self.chat_template.tool_use(ToolRequest.from_openai(tools, tool_choice))
 
@@ -199,7 +198,7 @@ class LLM:
         self,
         prompt: Prompt,
         params: SamplingParams | None = None,
-        documents: Batch[Document] | None = None,
+        documents: Sequence[Document] | None = None,
         add_special_tokens: bool = True,
         question: str = "",
         memory: MemoryOptions | None = None,

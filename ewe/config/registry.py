@@ -21,7 +21,8 @@ class Registry:
 
     what: the kind, in messages. group: the entry points with which a package adds to it. builtin: name ->
     "module:attribute", imported when it is asked for; a plugin cannot take such a name. others: what the setting
-    accepts beside names of factories. removed: names of earlier versions -> what to use in their place.
+    accepts beside names of factories. removed: names of earlier versions -> what to use in their place. former_group:
+    entry points of earlier versions, which are refused by name.
     """
 
     def __init__(
@@ -29,11 +30,13 @@ class Registry:
         what: str,
         group: str,
         builtin: Mapping[str, str],
-        others: Registry | tuple[str, ...] = (),
+        others: tuple[str, ...] = (),
         removed: Mapping[str, str] | None = None,
+        former_group: str = "",
     ) -> None:
         self._what, self._group, self._others, self._removed = what, group, others, dict(removed or {})
         self._builtin = dict(builtin)
+        self._former_group = former_group
         self._registered: dict[str, Factory] = {}
 
     def register(self, name: str) -> Callable[[Factory], Factory]:
@@ -68,6 +71,11 @@ class Registry:
         """What to tell who named something that is not known, or not any more."""
         if name in self._removed:
             return f"the {self._what} {name!r} was removed: use {self._removed[str(name)]}"
+        if self._former_group and name in self._plugins(self._former_group):
+            return (
+                f"the {self._what} {name!r} is registered under {self._former_group}, which is gone: write it as a "
+                f"generator and register that under {self._group} (docs/guides/plugins.md)"
+            )
         return unknown(self._what, name, self.names)
 
     def is_removed(self, name: object) -> bool:
@@ -88,10 +96,10 @@ class Registry:
         takes_all = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in wanted.values())
         return factory(**{key: value for key, value in given.items() if takes_all or key in wanted})
 
-    def _plugins(self) -> dict[str, EntryPoint]:
+    def _plugins(self, group: str = "") -> dict[str, EntryPoint]:
         from importlib.metadata import entry_points  # 20 ms that settings with built-in names do not need
 
-        return {point.name: point for point in entry_points(group=self._group)}
+        return {point.name: point for point in entry_points(group=group or self._group)}
 
     def _load(self, name: str) -> Factory:
         plugin = self._plugins().get(name)
@@ -158,19 +166,6 @@ SCORERS = Registry(
         "none": "ewe.longterm.scoring.scorers:NoScorer",
     },
 )
-PIPELINES = Registry(
-    "pipeline",
-    "ewe.pipelines",
-    {
-        "ra": "ewe.policies.ra:RetrievalInPrompt",
-        "dragin": "ewe.policies.dragin:DRAGIN",
-        "cove": "ewe.policies.cove:ChainOfVerification",
-        "cove+retrieval": "ewe.policies.cove:ChainOfVerificationWithRetrieval",
-        "self-rag-like": "ewe.policies.self_rag_like:SelfRAGLike",
-        "rewrite-after": "ewe.policies.rewrite_after:RewriteAfter",
-    },
-)
-"""Policies that ask the engine several times for one answer."""
 POLICIES = Registry(
     "policy",
     "ewe.policies",
@@ -180,13 +175,17 @@ POLICIES = Registry(
         "flare": "ewe.policies.flare:flare",
         "plain": "ewe.policies.plain:plain",
         "nest": "ewe.policies.nest:nest",
-        "dragin": "ewe.policies.dragin:TEXTS",
+        "dragin": "ewe.policies.dragin:dragin",
+        "ra": "ewe.policies.ra:ra",
+        "cove": "ewe.policies.cove:cove",
+        "cove+retrieval": "ewe.policies.cove:cove_with_retrieval",
+        "self-rag-like": "ewe.policies.self_rag_like:self_rag_like",
+        "rewrite-after": "ewe.policies.rewrite_after:rewrite_after",
     },
-    PIPELINES,
+    former_group="ewe.pipelines",
 )
-"""How a sequence is written; a pipeline has its name here too if its sequences are more than plain decoding."""
 
 
 def verifies(policy: str) -> bool:
     """Whether a policy of this name has sentences checked. Raises ConfigError for an unknown name."""
-    return bool(getattr((PIPELINES if policy in PIPELINES else POLICIES).get(policy), "verifies", False))
+    return bool(getattr(POLICIES.get(policy), "verifies", False))

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from ewe.config import Config
 from ewe.engine.inflight_batch import InflightBatch, Processor, SchedulerOutput, Writer, known_draws, last_tokens
 from ewe.engine.model_runner import ForwardResult
+from ewe.engine.next_action import Action
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
-from ewe.engine.policy_runner import Action, PolicyRunner
+from ewe.engine.policy_runner import PolicyRunner
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sampler import SamplingRow, Token
 from ewe.engine.scheduler import Scheduler
@@ -54,9 +55,9 @@ class EngineCore:
     _turns: Turns = field(default_factory=Turns, init=False)
 
     def add(self, sequence: Sequence) -> None:
-        """Takes a sequence in; its siblings join when its prompt has been computed."""
+        """Takes a request in; answers that share a prompt join when that has been computed."""
         if not sequence.is_scored:
-            self.sequences.append(sequence)
+            self.sequences += self.policies.answers_of(sequence)
             return
         sequence.schedule.is_started = True
         self.sequences.insert(sum(item.is_scored for item in self.sequences), sequence)
@@ -68,8 +69,8 @@ class EngineCore:
 
     @property
     def is_busy(self) -> bool:
-        """Whether sequences are left, or a worker is at a job; it may be nobody's here (a pipeline's)."""
-        return bool(self.sequences) or any(worker.next_deadline() is not None for worker in self.workers)
+        """Whether sequences are left."""
+        return bool(self.sequences)
 
     def step(self) -> bool:
         """One round: answers are taken, one forward pass is launched. Returns whether sequences are left.
@@ -81,6 +82,7 @@ class EngineCore:
         for worker in self.workers:
             worker.abandon_overdue(now)
         self._expire(now)
+        self.sequences += self.policies.side.take_started()
         self._start_waiting()
         started = [sequence for sequence in self.sequences if sequence.schedule.is_started]
         plan = self.scheduler.schedule(self._advance_all(started))
@@ -92,7 +94,7 @@ class EngineCore:
         if self._inflight is not None and not (self.ahead and self._inflight.may_be_followed):
             self._land(self._inflight)
             self._inflight = None
-        idle = not plan.rows and before is None and not plan.progressed
+        idle = not (plan.rows or before is not None or plan.progressed or self.policies.side.started)
         if idle and self.is_busy and not any(sequence.is_finished for sequence in started):
             self.changed.wait(self._time_to_wait(now))
             self.changed.clear()  # only now: what sets it before or after is looked at in the next step
@@ -108,6 +110,9 @@ class EngineCore:
         """Ends a sequence and the answers that wait for its prompt, in whatever state; one that has ended stays so."""
         if sequence.is_finished:
             return
+        side = sequence.feedback.side
+        for text in () if side is None else side.texts:
+            self.end(text, reason, error)
         sequence.finish, sequence.error = reason, error
         sequence.output_text.finish()
         self._finish(sequence)
@@ -123,7 +128,8 @@ class EngineCore:
         A retriever that got the queries of thousands of requests at once would answer none of them in time.
         """
         room = self.config.scheduler.max_num_seqs - sum(
-            item.schedule.is_started and not item.schedule.is_admitted for item in self.sequences
+            item.schedule.is_started and not item.schedule.is_admitted and not item.feedback.is_composed
+            for item in self.sequences
         )
         if room <= 0:
             return
@@ -252,6 +258,9 @@ class EngineCore:
         sequence.is_finished = True
         self.scheduler.release(sequence)
         self.sequences = [item for item in self.sequences if item is not sequence]
-        self.on_finish(sequence, generation)
+        if sequence.asker is None:
+            self.on_finish(sequence, generation)
+        else:
+            self.policies.take_replies(sequence.asker)
         for sibling in sequence.siblings:  # those that wait for its prompt end with it
             self.end(sibling, sequence.finish or "error", sequence.error)

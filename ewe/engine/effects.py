@@ -6,14 +6,15 @@ something has happened; many answers are written in one batch, and none waits fo
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Callable, Generator
-from collections.abc import Sequence as Batch
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from ewe.config import FeedbackConfig
+from ewe.config import FeedbackConfig, PipelineConfig
 from ewe.engine.sentence_checks import Attempt, Progress, SentenceState
+from ewe.engine.side_texts import Asking, SideEffect
 from ewe.text.check_result import why_no_claim
 from ewe.text.search_text import is_small_talk
 from ewe.types import Lane, ScoredPassage, VerificationResult
@@ -66,7 +67,7 @@ class Remember:
     in_prompt: puts them into the prompt instead, of which nothing has been computed (see `Answer.prompt_places`).
     """
 
-    hits: Batch[ScoredPassage]
+    hits: abc.Sequence[ScoredPassage]
     lane: Lane = Lane.RETRIEVAL
     in_prompt: bool = False
 
@@ -98,7 +99,7 @@ class End:
     """Ends the text here."""
 
 
-Effect = Write | Retrieve | Verify | Remember | Forget | Rewind | Restore | End
+Effect = Write | Retrieve | Verify | Remember | Forget | Rewind | Restore | End | SideEffect
 Steps = Generator[Effect, Any, None]
 
 # --- What `yield Write(...)` gives.
@@ -168,7 +169,7 @@ class Answer:
         return self.sequence.output_text
 
     @property
-    def sentences(self) -> Batch[Span]:
+    def sentences(self) -> abc.Sequence[Span]:
         """Those that have been completed."""
         return self.sequence.output_text.sentences
 
@@ -227,22 +228,26 @@ class Policy:
     retrieves, verifies: which components it makes use of; needs_retriever: whether it is plain decoding without one.
     rewrites: whether text is held back until `Answer.settle`, as it may be rewound (if it verifies: by what checks
     find). reads_entropy: whether it asks for tokens' entropies. captures: what the pool keeps of every token beside its
-    keys and values: "hidden" states to copy passages by, or "queries" to tell what was attended to.
+    keys and values: "hidden" states to copy passages by, or "queries" to tell what was attended to. asks: whether it
+    has further texts written (`ewe.engine.side_texts`), each answer its own; it then gets the settings `pipeline`, not
+    `feedback`. composes: whether the answer is put together with Add, and so has no log-probabilities.
     """
 
-    write: Callable[[Answer, FeedbackConfig], Steps]
+    write: Callable[[Answer, Any], Steps | Asking]
     retrieves: bool = False
     verifies: bool = False
     needs_retriever: bool = False
     rewrites: bool = False
     reads_entropy: Callable[[FeedbackConfig], bool] = _never
     captures: Literal["hidden", "queries"] | None = None
+    asks: bool = False
+    composes: bool = False
 
-    def __call__(self, answer: Answer, settings: FeedbackConfig) -> Steps:
+    def __call__(self, answer: Answer, settings: FeedbackConfig | PipelineConfig) -> Steps | Asking:
         """Begins it for one answer."""
         return self.write(answer, settings)
 
 
-def policy(**traits: Any) -> Callable[[Callable[[Answer, FeedbackConfig], Steps]], Policy]:
+def policy(**traits: Any) -> Callable[[Callable[[Answer, Any], Steps | Asking]], Policy]:
     """A decorator that makes a `Policy` of a generator function; traits: its fields."""
     return lambda write: Policy(write, **traits)

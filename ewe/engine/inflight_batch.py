@@ -1,8 +1,8 @@
 """A forward pass: what it is to hold and, once it is launched, whose next tokens it draws and how they come home."""
 
 import time
+from collections import abc
 from collections.abc import Callable, Iterator
-from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -35,7 +35,7 @@ class SchedulerOutput:
     sequences: list[Sequence] = field(default_factory=list)
     encoded: list[Sequence] = field(default_factory=list)
     rows: list[ForwardRow] = field(default_factory=list)
-    candidates: Batch[Sequence] = ()
+    candidates: abc.Sequence[Sequence] = ()
     budget: int = 0
     busy: dict[Sequence, None] = field(default_factory=dict)
     progressed: bool = False
@@ -82,8 +82,8 @@ class Processor(Protocol):
     """What may replace distributions between a pass and the draw of its tokens; draws then wait for one another."""
 
     def __call__(
-        self, logits: torch.Tensor, sequences: Batch[Sequence], rows: Batch[SamplingRow]
-    ) -> tuple[torch.Tensor, Batch[SamplingRow]]:
+        self, logits: torch.Tensor, sequences: abc.Sequence[Sequence], rows: abc.Sequence[SamplingRow]
+    ) -> tuple[torch.Tensor, abc.Sequence[SamplingRow]]:
         """New logits float32 [rows, vocab] and rows for the sampler, in the same order."""
         ...
 
@@ -101,8 +101,8 @@ class InflightBatch:
     def draw(
         self,
         result: ForwardResult,
-        writers: Batch[Writer],
-        rows: Batch[SamplingRow],
+        writers: abc.Sequence[Writer],
+        rows: abc.Sequence[SamplingRow],
         with_entropy: bool,
         processor: Processor | None = None,
     ) -> None:
@@ -131,7 +131,7 @@ class InflightBatch:
         """Has the labels that a prompt's request names scored by the logits after it, float32 [vocab]."""
         self._await(score_labels(logits, sequence.request.asked.label_token_ids), [(sequence, None)])
 
-    def _await(self, drawing: Drawing, writers: Batch[tuple[Sequence, dict[str, float] | None]]) -> None:
+    def _await(self, drawing: Drawing, writers: abc.Sequence[tuple[Sequence, dict[str, float] | None]]) -> None:
         self._drawings.append(drawing)
         for index, (sequence, attention) in enumerate(writers):
             token = PlaceholderToken(TokenOnDevice(drawing.ids, index))
@@ -166,7 +166,7 @@ def known_draws(plan: SchedulerOutput, sampling_row: Callable[[Sequence], Sampli
     return rows
 
 
-def _logits_of(writers: Batch[Writer], logits: torch.Tensor) -> torch.Tensor:
+def _logits_of(writers: abc.Sequence[Writer], logits: torch.Tensor) -> torch.Tensor:
     """Of logits [positions, vocab] those that the writers' tokens are drawn from."""
     positions = np.array([writer.position for writer in writers], np.int64)
     if np.array_equal(positions, np.arange(len(logits))):
@@ -200,7 +200,7 @@ def last_tokens(
             yield sequence, end - 1, shares
 
 
-def score_labels(logits: torch.Tensor, label_token_ids: Batch[int]) -> Drawing:
+def score_labels(logits: torch.Tensor, label_token_ids: abc.Sequence[int]) -> Drawing:
     """The likeliest of these tokens, with the log-probabilities of all of them; logits: float32 [vocab]."""
     labels = to_device({"labels": np.array(label_token_ids, np.int64)}, logits.device)["labels"]
     logprobs = torch.log_softmax(logits, dim=-1).index_select(0, labels)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections import abc
 from collections.abc import Iterable, Mapping
-from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
@@ -187,7 +187,7 @@ class InputProcessor:
         pairs = zip(ids[:-1], self.encode(request.shared_prefix, request.add_special_tokens), strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
-    def _prompt_ids(self, prompt: str | Batch[int], add_special_tokens: bool) -> tuple[int, ...]:
+    def _prompt_ids(self, prompt: str | abc.Sequence[int], add_special_tokens: bool) -> tuple[int, ...]:
         if isinstance(prompt, str):
             if not prompt.strip():
                 raise InvalidRequestError("prompt: this is empty: give it some text")

@@ -4,7 +4,7 @@ The paper verifies a span in one pass. Whether a token stands depends on nothing
 its turn comes: the texts are the same, and every token takes a pass.
 """
 
-from collections.abc import Sequence as Batch
+from collections import abc
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +25,7 @@ class NearestNeighbours:
         self._config, self._pool = config, pool
 
     def __call__(
-        self, logits: torch.Tensor, sequences: Batch[Sequence], rows: Batch[SamplingRow]
+        self, logits: torch.Tensor, sequences: abc.Sequence[Sequence], rows: abc.Sequence[SamplingRow]
     ) -> tuple[torch.Tensor, list[SamplingRow]]:
         """Log-probabilities of the mixtures float32 [rows, V], and rows that may draw nothing but a copied token."""
         assert self._pool.states is not None

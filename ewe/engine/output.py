@@ -1,8 +1,7 @@
 """What leaves the engine: the stream of one sequence, what its trace tells, and its finished Generation."""
 
 import time
-from collections import Counter
-from collections.abc import Sequence as Batch
+from collections import Counter, abc
 from dataclasses import replace
 from typing import Any
 
@@ -32,12 +31,12 @@ def publish(sequence: Sequence, holds_text: bool) -> None:
     show(sequence)
     draft = sequence.output_text
     if not holds_text:
-        _send(sequence, len(draft.text) - draft.held_back_chars())
+        send(sequence, len(draft.text) - draft.held_back_chars())
         return
     for index in range(sequence.settled, _num_final(sequence)):
         _commit(sequence, index, sequence.feedback.state_of(index) or _NOT_VERIFIED)
     if sequence.settled:
-        _send(sequence, draft.sentences[sequence.settled - 1].end)
+        send(sequence, draft.sentences[sequence.settled - 1].end)
 
 
 def complete(sequence: Sequence) -> Generation:
@@ -47,10 +46,12 @@ def complete(sequence: Sequence) -> Generation:
     missing = SentenceState(reason=_ENDED_BEFORE.get(sequence.finish or "", _NOT_VERIFIED.reason))
     for index in range(sequence.settled, len(draft.sentences)):
         _commit(sequence, index, sequence.feedback.state_of(index) or missing)
-    _send(sequence, len(draft.text))
+    send(sequence, len(draft.text))
     sequence.record("finish", reason=sequence.finish)
-    stats.tokens_kept = len(draft)
-    stats.prompt_tokens += sequence.request.num_prompt_tokens  # a pipeline has asked before
+    stats.tokens_kept = len(draft.ids)
+    stats.tokens_discarded = _num_discarded(sequence)
+    if not sequence.feedback.is_composed:
+        stats.prompt_tokens += sequence.request.num_prompt_tokens  # its policy may have asked for texts before
     stats.sentences = len(draft.sentences)
     stats.total_s = time.monotonic() - sequence.arrived
     generation = _generation(sequence)
@@ -63,7 +64,7 @@ def retrieved_passages(job: Job, threshold: float) -> list[ScoredPassage]:
     return [hit for hit in job.result or () if hit.score > threshold]
 
 
-def record_retrieval(sequence: Sequence, job: Job, found: Batch[ScoredPassage]) -> None:
+def record_retrieval(sequence: Sequence, job: Job, found: abc.Sequence[ScoredPassage]) -> None:
     """Notes a finished retrieval in the trace and the counters."""
     listed = [{**fields_of(hit.passage, "id", "title", "source", "veracity"), "score": hit.score} for hit in found]
     extra = {"error": job.error} if job.error else {}
@@ -125,10 +126,17 @@ def _commit(sequence: Sequence, index: int, state: SentenceState) -> None:
         sequence.emit("sentence", sentence_data(_sentence(sequence, span, state)))
 
 
-def _send(sequence: Sequence, upto: int) -> None:
+def _num_discarded(sequence: Sequence) -> int:
+    """Tokens that did not become the text; those of a composed one have been counted where they were written."""
+    own = len(sequence.output_text.ids) if sequence.feedback.is_composed else 0
+    return max(sequence.stats.tokens_discarded - own, 0)
+
+
+def send(sequence: Sequence, upto: int) -> None:
+    """Emits the text up to a code point as final, with how many tokens have been written and discarded for it."""
     if upto > sequence.sent_chars:
-        discarded = sequence.stats.tokens_discarded
-        counts = {"num_tokens": len(sequence.output_text) + discarded, "num_discarded": discarded}
+        discarded = _num_discarded(sequence)
+        counts = {"num_tokens": len(sequence.output_text.ids) + discarded, "num_discarded": discarded}
         sequence.emit("text", {"text": sequence.output_text.text[sequence.sent_chars : upto], **counts})
         sequence.sent_chars = upto
 

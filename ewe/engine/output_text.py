@@ -75,6 +75,18 @@ class OutputText:
         self._find_calls()
         return stopped
 
+    def add_text(self, text: str) -> bool:
+        """Adds a finished piece that has no tokens; returns whether a stop string ends the text in it.
+
+        What stands is not taken back for that, and no sentences are looked for.
+        """
+        begin = len(self.text)
+        self._detokenizer.text += text
+        found = [self._detokenizer.text.find(stop) for stop in self._stop]
+        self.text_end = min((max(place, begin) for place in found if place >= 0), default=None)
+        self._is_finished = True
+        return self.text_end is not None
+
     def finish(self) -> None:
         """Ends the text: trailing bytes become characters, the rest becomes the last sentences; again does nothing."""
         if self._is_finished:

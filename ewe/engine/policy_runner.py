@@ -5,65 +5,36 @@ Knows what can be asked for, and not what for: that is in `ewe.policies`.
 
 import time
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from ewe.config import FeedbackConfig
+from ewe.config import FeedbackConfig, PipelineConfig
 from ewe.engine import effects
+from ewe.engine.composed import adopt
+from ewe.engine.next_action import Action, next_action
 from ewe.engine.output import publish, record_check, record_retrieval, retrieved_passages
 from ewe.engine.prompt_passages import PromptPassages
 from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.request import Request
 from ewe.engine.rewind import Rewinder
 from ewe.engine.sentence_checks import Check
 from ewe.engine.sequence import Sequence
+from ewe.engine.side_prompts import apart, check_asking
+from ewe.engine.side_runner import SideRunner
+from ewe.engine.side_texts import Ask, Asking, Ending, Reply
 from ewe.engine.workers import Worker
-from ewe.errors import EngineDeadError
-from ewe.types import Lane, Query, VerificationRequest, VerificationResult
+from ewe.errors import EngineDeadError, PromptTooLongError
+from ewe.types import FinishReason, Lane, Query, VerificationRequest, VerificationResult
 from ewe.types.protocols import FeedbackBuilder
-
-
-class Action(Enum):
-    """What to do with a sequence now."""
-
-    RUN = auto()
-    WAIT = auto()
-    ENCODE = auto()
-    ADD_RETRIEVED = auto()
-    APPLY_VERDICTS = auto()
-    COMPLETE = auto()
-
-
-def next_action(sequence: Sequence) -> Action:
-    """The step that a sequence's state asks for; a check that nobody waits for holds up nothing but the text's end.
-
-    A verdict on a text whose memory is recorded comes first: it may make a later retrieval pointless.
-    """
-    state = sequence.feedback
-    head = state.checks[0] if state.checks else None
-    if sequence.finish == "error":
-        return Action.COMPLETE
-    if head is not None and head.snapshot is not None and head.job.done:
-        return Action.APPLY_VERDICTS
-    if state.retrieval is not None:
-        return Action.ADD_RETRIEVED if state.retrieval.done else Action.WAIT
-    if sequence.schedule.pending_units:
-        return Action.ENCODE
-    if head is not None:
-        if head.job.done:
-            return Action.APPLY_VERDICTS
-        if sequence.finish is not None or any(check.waits for check in state.checks):
-            return Action.WAIT
-    return Action.RUN if sequence.finish is None else Action.COMPLETE
 
 
 @dataclass(eq=False)
 class PolicyRunner:
     """Runs one policy for all sequences of an engine.
 
-    name: the policy's, for errors. retrieval and verification may be None where the policy never asks for them.
-    feedback: turns what a check found into passages. prompt_passages: puts passages into prompts; None: they become
-    units. remembers: whether memories are searched, too.
+    name: the policy's, for errors. retrieval and verification may be None where the policy never asks for them. side:
+    does what is asked for beside the text. feedback: turns what a check found into passages. prompt_passages: puts
+    passages into prompts; None: they become units. remembers: whether memories are searched, too.
     """
 
     name: str
@@ -72,6 +43,8 @@ class PolicyRunner:
     retrieval: Worker | None
     verification: Worker | None
     keeper: MemoryKeeper
+    side: SideRunner
+    pipeline: PipelineConfig
     feedback: FeedbackBuilder | None = None
     prompt_passages: PromptPassages | None = None
     remembers: bool = False
@@ -81,6 +54,15 @@ class PolicyRunner:
         self.holds_text = self.policy.rewrites and (self.verification is not None or not self.policy.verifies)
         self._rewinder = Rewinder(self.keeper)
 
+    def check(self, request: Request) -> None:
+        """Raises InvalidRequestError for what a request cannot have under this policy."""
+        if self.policy.asks and not request.is_plain:
+            check_asking(request, self.name, self.policy.composes)
+
+    def answers_of(self, sequence: Sequence) -> list[Sequence]:
+        """What a request runs as: its first answer, which the others join; or all, if each asks on its own."""
+        return apart(sequence) if self.policy.asks and not sequence.request.asked.is_plain else [sequence]
+
     def start(self, sequence: Sequence, is_first: bool = True) -> None:
         """Begins the policy of an answer: before anything is computed, or when it joins the first of its request."""
         if sequence.request.asked.is_plain:
@@ -89,7 +71,7 @@ class PolicyRunner:
         places = in_prompt.most if in_prompt is not None and in_prompt.fits(sequence) else None
         can_retrieve = self.policy.retrieves and self.retrieval is not None
         answer = effects.Answer(sequence, is_first, can_retrieve, can_verify, places, self.remembers, self.feedback)
-        sequence.feedback.steps = self.policy(answer, self.config)
+        sequence.feedback.steps = self.policy(answer, self.pipeline if self.policy.asks else self.config)
         self._resume(sequence)
 
     def look(self, sequence: Sequence) -> None:
@@ -115,13 +97,29 @@ class PolicyRunner:
                 self._end_retrieval(sequence)
             elif action is Action.APPLY_VERDICTS:
                 self._end_check(sequence)
+            elif action is Action.TAKE_REPLIES:
+                self.take_replies(sequence)
             else:
                 self._note(sequence, action)
                 return action
             publish(sequence, self.holds_text)
 
+    def take_replies(self, sequence: Sequence) -> None:
+        """Resumes a policy that waits for side work, if all of it is there."""
+        side = sequence.feedback.side
+        if side is None or not side.is_done:
+            return
+        sequence.feedback.side, result = None, side.result()
+        if result is None and sequence.finish is not None:
+            self._end(sequence, sequence.finish, sequence.error)
+        else:
+            self._resume(sequence, result)
+
     def close(self, sequence: Sequence) -> None:
-        """Ends the policy of a sequence that has ended."""
+        """Ends the policy of a sequence that has ended; at a deadline its draft has to do, if it has nothing else."""
+        state = sequence.feedback
+        if state.is_composed and sequence.finish == "timeout" and state.draft and not sequence.output_text.text:
+            adopt(sequence, state.draft, sequence.finish)
         steps, sequence.feedback.steps = sequence.feedback.steps, None
         if steps is not None:
             try:
@@ -130,21 +128,53 @@ class PolicyRunner:
                 sequence.record("skip", reason=f"policy {self.name} did not end: {error}")
 
     def _resume(self, sequence: Sequence, result: Any = None) -> None:
-        """Tells a policy what has happened and does what it yields, until it writes on; its fault ends its request."""
-        state = sequence.feedback
-        if state.steps is None:
+        """Tells a policy what has happened and does what it yields, until it waits; its fault ends its request."""
+        steps = sequence.feedback.steps
+        if steps is None:
             return
         try:
-            while not isinstance(effect := state.steps.send(result), effects.Write):
-                result = self._do(sequence, effect)
-            state.every = effect.every
-            self._ask(sequence)
-        except StopIteration:  # the text goes on by itself
-            state.steps, state.every = None, ()
+            self._run(sequence, steps, result)
         except EngineDeadError:
             raise
+        except PromptTooLongError as error:
+            self._end(sequence, "error", f"policy {self.name}: {error}")
         except Exception as error:  # a policy is anybody's code
-            self._fail(sequence, f"policy {self.name} failed: {type(error).__name__}: {error}")
+            self._end(sequence, "error", f"policy {self.name} failed: {type(error).__name__}: {error}")
+
+    def _run(self, sequence: Sequence, steps: effects.Steps | Asking, result: Any) -> None:
+        """Until the policy writes on, waits for side work, or has come to its end, or to that of its answer."""
+        state = sequence.feedback
+        while True:
+            try:
+                effect = steps.send(result)
+            except StopIteration as stop:
+                state.steps, state.every = None, ()
+                self._conclude(sequence, stop.value)
+                return
+            if isinstance(effect, effects.Write):
+                state.every, state.is_composed = effect.every, False
+                self._ask(sequence)
+                return
+            result = self._do(sequence, effect)
+            if state.is_composed and sequence.finish is not None:
+                self._end(sequence, sequence.finish)
+            if state.side is not None or state.steps is None:
+                return
+
+    def _conclude(self, sequence: Sequence, ending: Ending) -> None:
+        """Makes the answer of what a policy has returned."""
+        match ending:
+            case None:  # the text goes on by itself
+                sequence.feedback.is_composed = False
+            case Ask():
+                self.side.begin(sequence, ending)
+            case Reply(finish_reason=reason, source=source):
+                if source is None:
+                    raise ValueError("it returned a Reply that the engine has not given")
+                adopt(sequence, source, reason)
+                self._end(sequence, reason)
+            case reason:
+                self._end(sequence, reason)
 
     def _do(self, sequence: Sequence, effect: object) -> Any:
         """Does what a policy has yielded; returns the result."""
@@ -162,7 +192,7 @@ class PolicyRunner:
             case effects.End():
                 sequence.end_text(stopped=True)
             case _:
-                raise TypeError(f"it yielded {effect!r}, which asks for nothing")
+                return self.side.do(sequence, effect)
         return None
 
     def _remember(self, sequence: Sequence, effect: effects.Remember) -> bool:
@@ -242,11 +272,14 @@ class PolicyRunner:
             if state.paused_at is not None:
                 sequence.record("resume", waited_s=time.monotonic() - state.paused_at)
                 state.paused_at = None
-        elif action is Action.WAIT and state.retrieval is None and state.checks_awaited_since is None:
-            state.checks_awaited_since = time.monotonic()
+        elif action is Action.WAIT and state.side is None and state.retrieval is None:
+            state.checks_awaited_since = state.checks_awaited_since or time.monotonic()
 
-    def _fail(self, sequence: Sequence, error: str) -> None:
-        sequence.feedback.steps, sequence.feedback.every = None, ()
+    def _end(self, sequence: Sequence, reason: FinishReason, error: str = "") -> None:
+        """Ends a text with its policy, and gives up what was to come into its memory."""
+        self.close(sequence)
+        sequence.feedback.every = ()
         sequence.void_placeholder()
+        self.keeper.drop_pending(sequence)
         sequence.output_text.finish()
-        sequence.finish, sequence.error = "error", error
+        sequence.finish, sequence.error = reason, error

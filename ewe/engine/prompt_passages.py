@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Callable
-from collections.abc import Sequence as Batch
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -50,7 +50,7 @@ class PromptPassages:
         is_marked = isinstance(prompt, str) and MARK in prompt and self.prompts.is_marked
         return isinstance(prompt, PlacedPrompt) or is_marked
 
-    def place(self, sequence: Sequence, hits: Batch[ScoredPassage]) -> None:
+    def place(self, sequence: Sequence, hits: abc.Sequence[ScoredPassage]) -> None:
         """Rewrites the prompt of a sequence, and of its siblings, with the passages at its memory mark, the best first.
 
         The last ones are left out where they leave the answer less room than it may have, or than half of the context.
@@ -63,7 +63,7 @@ class PromptPassages:
         if found is not None:
             self._set(sequence, *found)
 
-    def _with_passages(self, request: TokenizedRequest, passages: Batch[Passage]) -> TokenizedRequest:
+    def _with_passages(self, request: TokenizedRequest, passages: abc.Sequence[Passage]) -> TokenizedRequest:
         asked = request.asked
         assert isinstance(asked.prompt, str | PlacedPrompt)
         prompt = self.prompts.own(asked.prompt, passages)
@@ -77,7 +77,7 @@ class PromptPassages:
             max_tokens=tokenized.max_tokens,
         )
 
-    def _set(self, sequence: Sequence, request: TokenizedRequest, passages: Batch[Passage]) -> None:
+    def _set(self, sequence: Sequence, request: TokenizedRequest, passages: abc.Sequence[Passage]) -> None:
         for one in (sequence, *sequence.siblings):
             one.request = request
             one.prompt_passages = frozenset(passage.id for passage in passages)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Iterator
-from collections.abc import Sequence as Batch
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,7 @@ class MemoryKeeper:
     def plan(
         self,
         sequence: Sequence,
-        hits: Batch[ScoredPassage],
+        hits: abc.Sequence[ScoredPassage],
         lane: Lane,
         required: bool = False,
     ) -> None:
@@ -60,7 +60,7 @@ class MemoryKeeper:
             if not sequence.memory.renew(unit.unit_text.token_ids, lane):
                 sequence.schedule.pending_units.append(unit)
 
-    def add_retrieved(self, sequence: Sequence, found: Batch[ScoredPassage]) -> None:
+    def add_retrieved(self, sequence: Sequence, found: abc.Sequence[ScoredPassage]) -> None:
         """Queues what was found, best first: the best becomes the newest unit, or the first to be copied from."""
         if self.copies is None:
             self.plan(sequence, found[::-1], Lane.RETRIEVAL)

@@ -1,7 +1,6 @@
 """What is asked of the engine: a request as callers state it, and as it runs once it has been checked."""
 
-from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Sequence as Batch
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,7 @@ from ewe.text.tool_calls.use import ToolUse
 from ewe.types import MemoryOptions, Passage
 from ewe.types.sampling_params import SamplingParams
 
-Prompt = str | Batch[int] | PlacedPrompt
+Prompt = str | Sequence[int] | PlacedPrompt
 Document = str | Passage
 
 
@@ -34,7 +33,7 @@ class Request:
 
     prompt: Prompt
     params: SamplingParams = field(default_factory=SamplingParams)
-    documents: Batch[Document] | None = None
+    documents: Sequence[Document] | None = None
     question: str = ""
     topic: str = ""
     memory: MemoryOptions | None = None
@@ -126,7 +125,7 @@ def stream_request(
     return Request(prompt, params, listener=listener, **given)
 
 
-def as_prompts(prompts: Prompt | Batch[Prompt]) -> list[Prompt]:
+def as_prompts(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
     """One prompt or many, as a list of them; a list of numbers is one prompt of token ids.
 
     Raises InvalidRequestError for what is neither.
@@ -142,7 +141,7 @@ def as_prompts(prompts: Prompt | Batch[Prompt]) -> list[Prompt]:
 
 
 def as_params(
-    params: SamplingParams | Batch[SamplingParams] | None, count: int, asked: str = "prompts"
+    params: SamplingParams | Sequence[SamplingParams] | None, count: int, asked: str = "prompts"
 ) -> list[SamplingParams]:
     """One SamplingParams for each; raises InvalidRequestError for another number of them."""
     if params is None or isinstance(params, SamplingParams):

@@ -5,8 +5,8 @@ older sequence may take the blocks of a younger one, which moves to host memory 
 recomputed but evicted units, whose KV depends on their own text alone.
 """
 
+from collections import abc
 from collections.abc import Callable
-from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field
 
 from ewe.config import SchedulerConfig
@@ -14,7 +14,7 @@ from ewe.engine.inflight_batch import SchedulerOutput
 from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.engine.kvcache.pool import KVPool
 from ewe.engine.model_runner import ForwardRow
-from ewe.engine.policy_runner import Action
+from ewe.engine.next_action import Action
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence, SwappedContext
 from ewe.engine.turns import Turns
@@ -41,7 +41,7 @@ class Scheduler:
     swaps: int = field(default=0, init=False)
     _turns: Turns = field(default_factory=Turns, init=False)
 
-    def schedule(self, wanted: Batch[tuple[Sequence, Action]]) -> SchedulerOutput:
+    def schedule(self, wanted: abc.Sequence[tuple[Sequence, Action]]) -> SchedulerOutput:
         """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
 
         Decoding sequences come first, then units and prompts, those that wait to be let in by turns; prompts that are
@@ -78,7 +78,7 @@ class Scheduler:
         turns = iter(self._turns.order(actions, admitted))
         return [pair if pair[0].schedule.is_admitted else (first := next(turns), actions[first]) for pair in running]
 
-    def add_contexts(self, plan: SchedulerOutput, running: Batch[Sequence]) -> None:
+    def add_contexts(self, plan: SchedulerOutput, running: abc.Sequence[Sequence]) -> None:
         """Adds the contexts of sequences whose units are in the pass and, by now, in memory."""
         for sequence in running:
             self._add_context(plan, sequence)
@@ -163,7 +163,7 @@ class Scheduler:
         # Hidden states are there only when the pass has run.
         return encoded and all(item.lane is not None for item in sequence.schedule.pending_units)
 
-    def _add_units(self, plan: SchedulerOutput, sequence: Sequence, units: Batch[EncodedUnit]) -> bool:
+    def _add_units(self, plan: SchedulerOutput, sequence: Sequence, units: abc.Sequence[EncodedUnit]) -> bool:
         """Adds the units that are not encoded, as far as there is room; returns whether they all are now.
 
         The prefix that units follow comes before them, in several passes if it is long.

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ewe.engine.sampler import Token
+    from ewe.engine.sequence import Sequence
+    from ewe.engine.side_runner import SideWork
     from ewe.engine.units.working_memory import MemoryUnit
     from ewe.engine.workers import Job
 
@@ -111,10 +113,12 @@ class FeedbackState:
     asked for since. retrieval: the one under way; checks: those under way, oldest first. paused_at,
     checks_awaited_since: seconds of time.monotonic. states: what is known of each sentence. attempts: rejected wordings
     by the code point at which the sentence starts. rewinds: how often the text went back. hot_sentence: index of the
-    sentence that is drawn at a raised temperature.
+    sentence that is drawn at a raised temperature. side: what the policy waits for beside the text; num_asked: how many
+    texts it has asked for; draft: the last one that was an answer of its own; check_latency_s: of the last check of
+    given texts. is_composed: whether the text is not drawn from the request's prompt, but made of such texts.
     """
 
-    steps: Generator[Any, Any, None] | None = None
+    steps: Generator[Any, Any, Any] | None = None
     every: tuple[int, ...] = ()
     asked: list[Any] = field(default_factory=list)
     retrieval: Job | None = None
@@ -126,6 +130,11 @@ class FeedbackState:
     attempts: dict[int, list[Attempt]] = field(default_factory=dict)
     rewinds: int = 0
     hot_sentence: int | None = None
+    side: SideWork | None = None
+    num_asked: int = 0
+    draft: Sequence | None = None
+    check_latency_s: float = 0.0
+    is_composed: bool = False
 
     def state_of(self, index: int) -> SentenceState | None:
         """What is known of a sentence, None while it is open."""

@@ -107,7 +107,8 @@ class Sequence:
     policy copies. settled: how many sentences are final; sent_chars, shown_chars: how much of the text has been sent,
     and shown as a draft. prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked
     for. prompt_passages: ids of the passages that retrieval has put into the prompt. sentence: how a sentence began
-    that the text is to end with; None: it goes on. wants_attention: whether to note, when it ends, what its text
+    that the text is to end with; None: it goes on. asker: the answer whose policy has asked for this text, if it is no
+    answer itself. wants_attention: whether to note, when it ends, what its text
     attended to; attention: this.
     """
 
@@ -137,6 +138,7 @@ class Sequence:
     stats: GenerationStats = field(default_factory=GenerationStats)
     prompt_scores: dict[int, PromptScore] = field(default_factory=dict)
     sentence: str | None = None
+    asker: Sequence | None = None
     wants_attention: bool = False
     attention: TextAttention | None = None
 

@@ -48,7 +48,7 @@ def status_of(
     core: EngineCore, manager: BlockManager, cache: UnitCache, stalled_s: float, decoder: StaticDecoder | None = None
 ) -> EngineStatus:
     """The figures of an engine's parts; decoder: None where no steps are captured."""
-    sequences = list(core.sequences)
+    sequences = [sequence for sequence in core.sequences if not sequence.feedback.is_composed]
     running = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence in sequences)
     waiting = sum(1 + len(sequence.siblings) for sequence in sequences) - running
     return EngineStatus(

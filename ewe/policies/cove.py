@@ -3,7 +3,8 @@
 import re
 
 from ewe.config import PipelineConfig
-from ewe.policies.steps import Ask, Decide, Generate, Reply, Retrieve, Steps
+from ewe.engine.effects import Answer, policy
+from ewe.engine.side_texts import Ask, Asking, Decide, Generate, Reply, Search
 
 PLAN = """Write questions that check the facts of a text, each about one fact: a name, a date, a number, a place, an \
 event. Each must make sense without the text and must not take its facts for granted. Write at most {most} \
@@ -34,42 +35,39 @@ show to be unknown, keep everything else in all its details. Write only the answ
 _QUESTION = re.compile(r"\s*\d{1,2}[.)]\s+(\S.*\?)\s*")
 
 
-class ChainOfVerification:
-    """Revises a draft by what the model says of its facts, one by one; retrieves: under passages."""
-
-    composes = retrieves = False
-
-    def __init__(self, settings: PipelineConfig) -> None:
-        self._settings = settings
-
-    def run(self, question: str) -> Steps:
-        """Four generations; the draft is the answer if nothing in the plan is a question."""
-        settings = self._settings
-        drafts: list[Reply] = yield Generate("draft", (Ask(),))
-        [draft] = drafts
-        plan = PLAN.format(draft=draft.text.strip(), most=settings.questions)
-        [planned] = yield Generate("plan", (Ask(plan, max_tokens=settings.step_tokens),))
-        questions = questions_of(planned.text, settings.questions)
-        yield Decide("questions", {"questions": questions})
-        if not questions:
-            return draft
-        found = [()] * len(questions)
-        if self.retrieves:
-            found = yield Retrieve(tuple(questions), settings.passages)
-        asks = zip(questions, found, strict=True)
-        answers = yield Generate(
-            "check",
-            tuple(Ask(ANSWER.format(question=asked), hits, max_tokens=settings.step_tokens) for asked, hits in asks),
-        )
-        pairs = zip(questions, answers, strict=True)
-        facts = "\n".join(f"{number}. {asked} {told.text.strip()}" for number, (asked, told) in enumerate(pairs, 1))
-        return Ask(REVISE.format(question=question, draft=draft.text.strip(), facts=facts))
+@policy(asks=True)
+def cove(answer: Answer, settings: PipelineConfig) -> Asking:
+    """Revises a draft by what the model says of its facts, one by one."""
+    return (yield from _chain(answer, settings, retrieves=False))
 
 
-class ChainOfVerificationWithRetrieval(ChainOfVerification):
-    """The policy "cove+retrieval"."""
+@policy(asks=True)
+def cove_with_retrieval(answer: Answer, settings: PipelineConfig) -> Asking:
+    """The same, but that the model says it under passages."""
+    return (yield from _chain(answer, settings, retrieves=True))
 
-    retrieves = True
+
+def _chain(answer: Answer, settings: PipelineConfig, retrieves: bool) -> Asking:
+    """Four generations; the draft is the answer if nothing in the plan is a question."""
+    drafts: list[Reply] = yield Generate("draft", (Ask(),))
+    [draft] = drafts
+    plan = PLAN.format(draft=draft.text.strip(), most=settings.questions)
+    [planned] = yield Generate("plan", (Ask(plan, max_tokens=settings.step_tokens),))
+    questions = questions_of(planned.text, settings.questions)
+    yield Decide("questions", {"questions": questions})
+    if not questions:
+        return draft
+    found = [()] * len(questions)
+    if retrieves:
+        found = yield Search(tuple(questions), settings.passages)
+    asks = zip(questions, found, strict=True)
+    answers = yield Generate(
+        "check",
+        tuple(Ask(ANSWER.format(question=asked), hits, max_tokens=settings.step_tokens) for asked, hits in asks),
+    )
+    pairs = zip(questions, answers, strict=True)
+    facts = "\n".join(f"{number}. {asked} {told.text.strip()}" for number, (asked, told) in enumerate(pairs, 1))
+    return Ask(REVISE.format(question=answer.question, draft=draft.text.strip(), facts=facts))
 
 
 def questions_of(plan: str, most: int) -> list[str]:

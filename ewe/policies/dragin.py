@@ -1,78 +1,52 @@
 """DRAGIN (Su et al. 2024): look ahead without documents; where information is needed, write one sentence under some."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ewe.config import PipelineConfig
-from ewe.engine.effects import Policy
-from ewe.policies.plain import plain
-from ewe.policies.steps import Ask, Decide, Generate, Reading, Retrieve, Steps, Write
+from ewe.engine.effects import Answer, policy
+from ewe.engine.side_texts import Add, Ask, Asking, Decide, Generate, Reading, Reply, Search
 from ewe.text.english import FUNCTION_WORDS
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import words
+from ewe.types import Passage
 
-TEXTS = Policy(plain.write, reads_entropy=lambda _: True, captures="queries")
-"""The policy of the texts that it asks for."""
-
+Passages = Generator[Decide | Search, Any, tuple[Passage, ...]]
 _PASSAGES = 3
 _WORD = re.compile(r"\S+")
 
 
-class DRAGIN:
-    """Retrieves when the model needs it, by what it attends to and how sure it is."""
+@policy(asks=True, composes=True, captures="queries", reads_entropy=lambda _: True)
+def dragin(answer: Answer, settings: PipelineConfig) -> Asking:
+    """Retrieves when the model needs it, by what it attends to and how sure it is.
 
-    composes = True
-
-    def __init__(self, settings: PipelineConfig) -> None:
-        self._settings = settings
-        self._splitter = SentenceSplitter()
-
-    def run(self, question: str) -> Steps:
-        """Until the text ends, or nothing is added to it."""
-        settings, text = self._settings, ""
-        while True:
-            ask = Ask(begin=text, max_tokens=settings.step_tokens, attention=True)
-            [draft] = yield Generate("look-ahead", (ask,))
-            reading = draft.reading
-            hit = None if reading is None else find_hit(draft.text, reading, settings.dragin_threshold, self._splitter)
-            if reading is None or hit is None:
-                new = self._whole_sentences(draft.text) if draft.finish_reason == "length" else draft.text
-            else:
-                query = query_of(draft.text, reading, hit, question, text, settings.dragin_words) or question
-                word = draft.text[hit.word.start : hit.word.end]
-                data = {"word": word, "value": hit.value, "attention": hit.attention, "entropy": hit.entropy}
-                yield Decide("need", {**data, "threshold": settings.dragin_threshold, "query": query})
-                [passages] = yield Retrieve((query,), _PASSAGES)
-                begin = (text + draft.text[: hit.word.start]).rstrip()
-                start = len(text) + hit.sentence
-                ask = Ask(None, passages, begin, settings.step_tokens, sentence=begin[start:])
-                [reply] = yield Generate("sentence", (ask,))
-                new = self._one_sentence(begin + reply.text, start, len(begin))[len(text) :]
-            for sentence in self._sentences(new):
-                yield Write(sentence)
-            text += new
-            if not new.strip() or (hit is None and draft.finish_reason == "stop"):
-                return "stop"
-
-    def _whole_sentences(self, text: str) -> str:
-        """Without the sentence that the limit has cut, unless there is no other."""
-        spans = self._splitter.split(text)
-        return text[: spans[-2][1]] if len(spans) > 1 else text
-
-    def _one_sentence(self, text: str, start: int, least: int) -> str:
-        """The text up to the end of the sentence that begins at `start`; more than `least` characters, if there are."""
-        ends = [start + end for _, end in self._splitter.split(text[start:])]
-        return text[: next((end for end in ends if end > least), least)]
-
-    def _sentences(self, text: str) -> list[str]:
-        """Each sentence with the white space before it."""
-        ends = [end for _, end in self._splitter.split(text)]
-        return [text[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+    Until the text ends, or nothing is added to it.
+    """
+    splitter, text = SentenceSplitter(), ""
+    while True:
+        [draft] = yield Generate("look-ahead", (Ask(begin=text, max_tokens=settings.step_tokens, attention=True),))
+        hit = draft.reading and find_hit(draft.text, draft.reading, settings.dragin_threshold, splitter)
+        if hit is None:
+            new = _whole_sentences(draft.text, splitter) if draft.finish_reason == "length" else draft.text
+        else:
+            passages = yield from _retrieve(answer.question, text, draft, hit, settings)
+            begin = (text + draft.text[: hit.word.start]).rstrip()
+            start = len(text) + hit.sentence
+            ask = Ask(None, passages, begin, settings.step_tokens, sentence=begin[start:])
+            [reply] = yield Generate("sentence", (ask,))
+            new = _one_sentence(begin + reply.text, start, len(begin), splitter)[len(text) :]
+        ends = [end for _, end in splitter.split(new)]
+        for begins, end in zip([0, *ends], ends, strict=False):
+            yield Add(new[begins:end])  # with the white space before it
+        text += new
+        if not new.strip() or (hit is None and draft.finish_reason == "stop"):
+            return "stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +67,29 @@ class Hit:
     value: float
     attention: float
     entropy: float
+
+
+def _retrieve(question: str, text: str, draft: Reply, hit: Hit, settings: PipelineConfig) -> Passages:
+    """Retrieves with what was attended to where the look-ahead needs information."""
+    assert draft.reading is not None
+    query = query_of(draft.text, draft.reading, hit, question, text, settings.dragin_words) or question
+    data = {"word": draft.text[hit.word.start : hit.word.end], "value": hit.value}
+    data |= {"attention": hit.attention, "entropy": hit.entropy, "threshold": settings.dragin_threshold}
+    yield Decide("need", {**data, "query": query})
+    results: list[tuple[Passage, ...]] = yield Search((query,), _PASSAGES)
+    return results[0]
+
+
+def _whole_sentences(text: str, splitter: SentenceSplitter) -> str:
+    """Without the sentence that the limit has cut, unless there is no other."""
+    spans = splitter.split(text)
+    return text[: spans[-2][1]] if len(spans) > 1 else text
+
+
+def _one_sentence(text: str, start: int, least: int, splitter: SentenceSplitter) -> str:
+    """The text up to the end of the sentence that begins at `start`; more than `least` characters, if there are."""
+    ends = [start + end for _, end in splitter.split(text[start:])]
+    return text[: next((end for end in ends if end > least), least)]
 
 
 def find_hit(text: str, reading: Reading, threshold: float, splitter: SentenceSplitter) -> Hit | None:

@@ -1,20 +1,15 @@
 """Retrieval augmentation as the paper's baseline has it: passages in the prompt (ewe.txt 4.3)."""
 
-from ewe.policies.steps import Ask, Retrieve, Steps
+from ewe.config import PipelineConfig
+from ewe.engine.effects import Answer, policy
+from ewe.engine.side_texts import Ask, Asking, Search
 from ewe.text.search_text import is_small_talk, subject_of
 
 
-class RetrievalInPrompt:
-    """Retrieves with the question, once, and writes under what was found. passages: how many (the paper: 10)."""
-
-    composes = False
-
-    def __init__(self, passages: int) -> None:
-        self._passages = passages
-
-    def run(self, question: str) -> Steps:
-        """Two steps; one for small talk, which passages only distract."""
-        if is_small_talk(question):
-            return Ask()
-        [found] = yield Retrieve((subject_of(question),), self._passages)
-        return Ask(passages=found)
+@policy(asks=True)
+def ra(answer: Answer, settings: PipelineConfig) -> Asking:
+    """Retrieves with the question, once, and writes under what was found; not for small talk, which that distracts."""
+    if is_small_talk(answer.question):
+        return Ask()
+    [found] = yield Search((subject_of(answer.question),), settings.passages)
+    return Ask(passages=found)

@@ -1,9 +1,12 @@
 """Rewriting afterwards, in the manner of RARR (Gao et al., 2023): write, check, edit what was refuted, check again."""
 
+from collections.abc import Generator
 from dataclasses import replace
+from typing import Any
 
 from ewe.config import PipelineConfig
-from ewe.policies.steps import Ask, Decide, Generate, Reply, Steps, Verify, Write
+from ewe.engine.effects import Answer, policy
+from ewe.engine.side_texts import Add, Ask, Asking, Decide, Generate, Reply, VerifyTexts
 from ewe.text.sentences import SentenceSplitter, code_blocks, is_inside
 from ewe.types import Passage, Verdict, VerificationRequest, VerificationResult
 
@@ -15,63 +18,80 @@ The context contradicts the sentence. Write the sentence again so that it agrees
 that. Write only the sentence."""
 
 
-class RewriteAfter:
+Span = tuple[int, int]
+Results = list[VerificationResult]
+Edits = dict[int, tuple[str, VerificationResult]]
+
+
+@policy(asks=True, composes=True, verifies=True)
+def rewrite_after(answer: Answer, settings: PipelineConfig) -> Asking:
     """Edits the refuted sentences of a finished draft under the evidence against them, once each."""
-
-    composes = verifies = True
-
-    def __init__(self, settings: PipelineConfig) -> None:
-        self._settings = settings
-        self._splitter = SentenceSplitter()
-
-    def run(self, question: str) -> Steps:
-        """A draft and its check; then edits and their check, if anything was refuted."""
-        drafts: list[Reply] = yield Generate("draft", (Ask(),))
-        [draft] = drafts
-        spans = self._splitter.split(draft.text)
-        requests = _requests(question, draft.text, spans)
-        code = code_blocks(draft.text)
-        asked = [place for place, span in enumerate(spans) if not is_inside(span[0], code)]
-        told = (yield Verify(tuple(requests[place] for place in asked))) if asked else []
-        found = dict(zip(asked, told, strict=True))
-        results = [found.get(place, VerificationResult()) for place in range(len(spans))]
-        refuted = [place for place, result in enumerate(results) if result.verdict is Verdict.REFUTED]
-        edits: dict[int, tuple[str, VerificationResult]] = {}
-        if refuted:
-            asks = tuple(self._edit(question, requests[place].sentence, results[place]) for place in refuted)
-            replies = yield Generate("edit", asks)
-            texts = [_one_line(reply.text) for reply in replies]
-            new = {place: text for place, text in zip(refuted, texts, strict=True) if text}
-            checked = []
-            if new:
-                checked = yield Verify(tuple(replace(requests[place], sentence=text) for place, text in new.items()))
-            edits = {place: (text, result) for (place, text), result in zip(new.items(), checked, strict=True)}
-        end = 0
-        for place, (span, result) in enumerate(zip(spans, results, strict=True)):
-            gap, sentence = draft.text[end : span[0]], requests[place].sentence
-            end = span[1]
-            edited, second = edits.get(place, (sentence, result))
-            is_better = _rank(second) > _rank(result)
-            if place in edits:
-                verdicts = {"before": result.verdict.value, "after": second.verdict.value}
-                yield Decide("edit", {"sentence": sentence, "edited": edited, "kept": is_better, **verdicts})
-            if is_better:
-                yield Write(gap + edited, second, ((sentence, result),))
-            else:
-                yield Write(gap + sentence, result)
-        return draft.finish_reason
-
-    def _edit(self, question: str, sentence: str, result: VerificationResult) -> Ask:
-        """Asks for the sentence again under the passages that refute it, or else under all that was found of it."""
-        against = [item.passage for item in result.evidence if item.stance is Verdict.REFUTED]
-        passages: dict[str, Passage] = {}
-        for passage in against or [item.passage for item in result.evidence]:
-            passages.setdefault(passage.id, passage)
-        chosen = tuple(passages.values())[: self._settings.passages]
-        return Ask(EDIT.format(question=question, sentence=sentence), chosen, max_tokens=self._settings.step_tokens)
+    drafts: list[Reply] = yield Generate("draft", (Ask(),))
+    [draft] = drafts
+    spans = SentenceSplitter().split(draft.text)
+    requests = _requests(answer.question, draft.text, spans)
+    results = yield from _check(draft.text, spans, requests)
+    edits = yield from _edit(answer.question, settings, requests, results)
+    end = 0
+    for place, (start, stop) in enumerate(spans):
+        yield from _add(draft.text[end:start], requests[place].sentence, results[place], edits.get(place))
+        end = stop
+    return draft.finish_reason
 
 
-def _requests(question: str, text: str, spans: list[tuple[int, int]]) -> tuple[VerificationRequest, ...]:
+def _check(
+    text: str, spans: list[Span], requests: tuple[VerificationRequest, ...]
+) -> Generator[VerifyTexts, Any, Results]:
+    """The result of each sentence; code is not checked."""
+    code = code_blocks(text)
+    chosen = [place for place, span in enumerate(spans) if not is_inside(span[0], code)]
+    checked = (yield VerifyTexts(tuple(requests[place] for place in chosen))) if chosen else []
+    found = dict(zip(chosen, checked, strict=True))
+    return [found.get(place, VerificationResult()) for place in range(len(spans))]
+
+
+def _edit(
+    question: str, settings: PipelineConfig, requests: tuple[VerificationRequest, ...], results: Results
+) -> Generator[Generate | VerifyTexts, Any, Edits]:
+    """The new wording of each refuted sentence, by its place, and what its check found."""
+    refuted = [place for place, result in enumerate(results) if result.verdict is Verdict.REFUTED]
+    if not refuted:
+        return {}
+    asks = tuple(_ask(question, requests[place].sentence, results[place], settings) for place in refuted)
+    texts = [_one_line(reply.text) for reply in (yield Generate("edit", asks))]
+    new = {place: text for place, text in zip(refuted, texts, strict=True) if text}
+    checked = []
+    if new:
+        checked = yield VerifyTexts(tuple(replace(requests[place], sentence=text) for place, text in new.items()))
+    return {place: (text, result) for (place, text), result in zip(new.items(), checked, strict=True)}
+
+
+def _add(
+    gap: str, sentence: str, result: VerificationResult, edit: tuple[str, VerificationResult] | None
+) -> Generator[Add | Decide, Any, None]:
+    """Adds the better wording of a sentence, which stands after `gap`."""
+    edited, second = edit or (sentence, result)
+    is_better = _rank(second) > _rank(result)
+    if edit is not None:
+        verdicts = {"before": result.verdict.value, "after": second.verdict.value}
+        yield Decide("edit", {"sentence": sentence, "edited": edited, "kept": is_better, **verdicts})
+    if is_better:
+        yield Add(gap + edited, second, ((sentence, result),))
+    else:
+        yield Add(gap + sentence, result)
+
+
+def _ask(question: str, sentence: str, result: VerificationResult, settings: PipelineConfig) -> Ask:
+    """Asks for the sentence again under the passages that refute it, or else under all that was found of it."""
+    against = [item.passage for item in result.evidence if item.stance is Verdict.REFUTED]
+    passages: dict[str, Passage] = {}
+    for passage in against or [item.passage for item in result.evidence]:
+        passages.setdefault(passage.id, passage)
+    chosen = tuple(passages.values())[: settings.passages]
+    return Ask(EDIT.format(question=question, sentence=sentence), chosen, max_tokens=settings.step_tokens)
+
+
+def _requests(question: str, text: str, spans: list[Span]) -> tuple[VerificationRequest, ...]:
     sentences = [text[start:end] for start, end in spans]
     return tuple(
         VerificationRequest(question, text[:start], sentence, "".join(sentences[place + 1 : place + 2]))

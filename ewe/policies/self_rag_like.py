@@ -6,11 +6,12 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from ewe.config import PipelineConfig
-from ewe.policies.steps import Ask, Decide, Generate, HasTokens, Reply, Retrieve, Step, Steps, Write
+from ewe.engine.effects import Answer, policy
+from ewe.engine.side_texts import Add, Ask, Asking, Decide, Generate, HasTokens, Reply, Search
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Passage
 
-Answer = Generator[Step, Any, list[float]]
+Values = Generator[Generate, Any, list[float]]
 
 RETRIEVE = """Question: {question}
 
@@ -46,58 +47,55 @@ _LIKELIEST = 50  # tokens whose probabilities are told; what is not among them c
 _WEIGHTS = 1.0, 1.0, 0.5  # of relevance, support and usefulness, as in the paper's experiments
 
 
-class SelfRAGLike:
-    """Writes sentence by sentence; where the model wants to look something up, one candidate per passage."""
+@policy(asks=True, composes=True)
+def self_rag_like(answer: Answer, settings: PipelineConfig) -> Asking:
+    """Writes sentence by sentence; where the model wants to look something up, one candidate per passage.
 
-    composes = True
+    Until a candidate ends the answer, or nothing more is written.
+    """
+    question, text, last, splitter = answer.question, "", "", SentenceSplitter()
+    model = ReflectionTokens() if (yield HasTokens(TOKENS)) else YesNo()
+    while True:
+        [wants] = yield from model.need(question, text)
+        yield Decide("retrieve", {"probability": wants, "threshold": settings.retrieve_prob})
+        passages: tuple[Passage, ...] = ()
+        if wants > settings.retrieve_prob:
+            [passages] = yield Search((f"{question} {last}".strip(),), settings.candidates)
+        given: list[tuple[Passage, ...]] = [(passage,) for passage in passages] or [()]
+        asks = tuple(model.candidate(text, own, settings.step_tokens) for own in given)
+        replies = yield Generate("sentence", asks)
+        written = [model.written(reply, text) for reply in replies]
+        sentences = [_first_sentence(words, splitter) for words in written]
+        best = 0
+        if passages:
+            critique = yield from model.critique(question, text, passages, replies, sentences)
+            best = yield from _best(passages, replies, critique)
+        last = sentences[best]
+        if last.strip():
+            yield Add(last)
+            text += last
+        if not last.strip() or (replies[best].finish_reason == "stop" and last.strip() == written[best].strip()):
+            return "stop"
 
-    def __init__(self, settings: PipelineConfig) -> None:
-        self._settings = settings
-        self._splitter = SentenceSplitter()
 
-    def run(self, question: str) -> Steps:
-        """Until a candidate ends the answer, or nothing more is written."""
-        settings, text, last = self._settings, "", ""
-        model = ReflectionTokens() if (yield HasTokens(TOKENS)) else YesNo()
-        while True:
-            [wants] = yield from model.need(question, text)
-            yield Decide("retrieve", {"probability": wants, "threshold": settings.retrieve_prob})
-            passages: tuple[Passage, ...] = ()
-            if wants > settings.retrieve_prob:
-                [passages] = yield Retrieve((f"{question} {last}".strip(),), settings.candidates)
-            given: list[tuple[Passage, ...]] = [(passage,) for passage in passages] or [()]
-            asks = tuple(model.candidate(text, own, settings.step_tokens) for own in given)
-            replies = yield Generate("sentence", asks)
-            written = [model.written(reply, text) for reply in replies]
-            sentences = [self._first_sentence(words) for words in written]
-            best = 0
-            if passages:
-                critique = yield from model.critique(question, text, passages, replies, sentences)
-                best = yield from self._best(passages, replies, critique)
-            last = sentences[best]
-            if last.strip():
-                yield Write(last)
-                text += last
-            if not last.strip() or (replies[best].finish_reason == "stop" and last.strip() == written[best].strip()):
-                return "stop"
+def _best(
+    passages: Sequence[Passage], replies: Sequence[Reply], critique: Sequence[float]
+) -> Generator[Decide, Any, int]:
+    """Which candidate scores highest by equation 4 of the paper: its own probability plus the weighted critique."""
+    scores = []
+    for place, reply in enumerate(replies):
+        own = critique[3 * place : 3 * place + 3]
+        scores.append(reply.mean_prob + sum(w * value for w, value in zip(_WEIGHTS, own, strict=True)))
+    best = max(range(len(scores)), key=scores.__getitem__)
+    ids = [passage.id for passage in passages]
+    yield Decide("candidate", {"passages": ids, "scores": scores, "critique": critique, "chosen": ids[best]})
+    return best
 
-    def _best(
-        self, passages: Sequence[Passage], replies: Sequence[Reply], critique: Sequence[float]
-    ) -> Generator[Step, Any, int]:
-        """Which candidate scores highest by equation 4 of the paper: its own probability plus the weighted critique."""
-        scores = []
-        for place, reply in enumerate(replies):
-            own = critique[3 * place : 3 * place + 3]
-            scores.append(reply.mean_prob + sum(w * value for w, value in zip(_WEIGHTS, own, strict=True)))
-        best = max(range(len(scores)), key=scores.__getitem__)
-        ids = [passage.id for passage in passages]
-        yield Decide("candidate", {"passages": ids, "scores": scores, "critique": critique, "chosen": ids[best]})
-        return best
 
-    def _first_sentence(self, text: str) -> str:
-        """The text up to the end of its first sentence, with the white space before it."""
-        spans = self._splitter.split(text)
-        return text[: spans[0][1]] if spans else ""
+def _first_sentence(text: str, splitter: SentenceSplitter) -> str:
+    """The text up to the end of its first sentence, with the white space before it."""
+    spans = splitter.split(text)
+    return text[: spans[0][1]] if spans else ""
 
 
 class YesNo:
@@ -106,7 +104,7 @@ class YesNo:
     def __init__(self) -> None:
         self._relevance: dict[str, float] = {}  # by passage: neither it nor the question changes
 
-    def need(self, question: str, text: str) -> Answer:
+    def need(self, question: str, text: str) -> Values:
         """One question."""
         [reply] = yield Generate("retrieve?", (_yes_or_no(RETRIEVE.format(question=question, text=text)),))
         return [yes_probability(reply)]
@@ -121,7 +119,7 @@ class YesNo:
 
     def critique(
         self, question: str, text: str, given: Sequence[Passage], replies: Sequence[Reply], sentences: Sequence[str]
-    ) -> Answer:
+    ) -> Values:
         """A question for each candidate, each passage that is new, and each wording."""
         new = [passage for passage in given if passage.id not in self._relevance]
         pairs, wordings = list(zip(given, sentences, strict=True)), dict.fromkeys(sentences)
@@ -140,7 +138,7 @@ class YesNo:
 class ReflectionTokens:
     """Tokens among those of the text, by their probabilities within their group."""
 
-    def need(self, question: str, text: str) -> Answer:
+    def need(self, question: str, text: str) -> Values:
         """What the model would write next."""
         ask = Ask(begin=text, max_tokens=1, top_logprobs=_LIKELIEST)
         [reply] = yield Generate("retrieve?", (ask,))
@@ -158,7 +156,7 @@ class ReflectionTokens:
 
     def critique(
         self, question: str, text: str, given: Sequence[Passage], replies: Sequence[Reply], sentences: Sequence[str]
-    ) -> Answer:
+    ) -> Values:
         """What stands in the candidates already: relevance first, the others where they are first written."""
         yield from ()  # asks nothing
         found = []

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, abc
 from collections.abc import Iterable, Iterator
-from collections.abc import Sequence as Batch
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -153,7 +152,7 @@ def check_texts(texts: Iterable[str], most: int, field: str, setting: str = "") 
         raise RefusedError(413, message, param=field, code="context_length_exceeded")
 
 
-def check_prompts(sequences: Batch[Sequence], most: int | None) -> None:
+def check_prompts(sequences: abc.Sequence[Sequence], most: int | None) -> None:
     """Raises PromptTooLongError for a prompt of more tokens than the server takes."""
     longest = max(sequence.request.num_prompt_tokens for sequence in sequences)
     if most is not None and longest > most:
@@ -162,7 +161,7 @@ def check_prompts(sequences: Batch[Sequence], most: int | None) -> None:
         )
 
 
-def check_room(sequences: Batch[Sequence], asked: int, field: str, max_model_len: int) -> None:
+def check_room(sequences: abc.Sequence[Sequence], asked: int, field: str, max_model_len: int) -> None:
     """Raises RefusedError if a prompt leaves no room for so many tokens, which the engine would cut silently."""
     request = min((sequence.request for sequence in sequences), key=lambda item: item.max_tokens)
     if asked <= request.max_tokens:

@@ -21,7 +21,6 @@ from unit.engine_tokenizers import sentencepiece_like
 
 from ewe import LLM, AsyncLLM, SamplingParams
 from ewe.cli.main import app
-from ewe.config.registry import PIPELINES
 from ewe.engine.models.loader import LoadedModel
 from ewe.engine.request import Request
 from ewe.errors import InvalidRequestError
@@ -32,6 +31,7 @@ from ewe.world.builtin import example_prompts
 PARAMS = SamplingParams(max_tokens=8)
 ENDLESS = SamplingParams(max_tokens=350, ignore_eos=True)
 MESSAGES: Any = [{"role": "user", "content": PROMPT}]
+ASKING = ("ra", "dragin", "cove", "cove+retrieval", "self-rag-like", "rewrite-after")
 PIPELINE = {"passages": 2, "candidates": 2, "step_tokens": 6, "questions": 2}
 
 
@@ -44,7 +44,7 @@ def kinds(generation: Generation) -> list[str]:
     return [event.kind for event in generation.trace]
 
 
-@pytest.fixture(scope="module", params=list(PIPELINES))
+@pytest.fixture(scope="module", params=ASKING)
 def llm(request: pytest.FixtureRequest) -> Iterator[LLM]:
     with open_llm(request.param) as opened:
         yield opened
@@ -129,7 +129,9 @@ def test_an_engine_that_is_closed_tells_who_waits() -> None:
     assert retriever.asked.wait(60)
     llm.close()
     retriever.gate.set()
-    assert [str(answer) for answer in told] == ["the engine was closed"]
+    aborted, error = told
+    assert aborted.finish_reason == "abort"
+    assert str(error) == "the engine was closed"
 
 
 def test_the_command_line_knows_every_policy() -> None:
@@ -253,10 +255,8 @@ def test_a_model_that_has_reflection_tokens_is_asked_with_them() -> None:
     config = {"policy": "self-rag-like", "pipeline": PIPELINE, "memory": {"unit_tokens": 60}, "verifier": "none"}
     with LLM("tiny", config=config, loaded=loaded, datastore=Shelf()) as llm:
         [answer] = llm.generate(PROMPT, SamplingParams(max_tokens=20, seed=1, temperature=1.0))
-        driver = llm.client._pipeline
-        assert driver is not None
         frame = "[Retrieval]<paragraph>{passages}</paragraph>"
-        asked = driver._prompts.own(PROMPT, Shelf.found[:1], "So.", frame)
+        asked = llm.client.engine.core.policies.side.prompts.prompts.own(PROMPT, Shelf.found[:1], "So.", frame)
     assert str(getattr(asked, "text", asked)) == f"{PROMPT}So.{frame}".format(
         passages="River: The river [ Fully supported] flows."
     )

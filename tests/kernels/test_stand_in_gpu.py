@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
+import time
 from typing import ClassVar
 
 import numpy as np
@@ -203,11 +203,11 @@ class Streams(Library):
 def test_encoders_and_judges_have_streams_of_their_own(gpu):
     library, plain = Streams(Script(0.0, 0.0, "blocking"), 12), {"scheduler": {"cuda_graphs": False}}
     with LLM(config=CONFIG | plain, loaded=load_synthetic(SIZE, "cuda"), datastore=library, verifier=library) as llm:
-        engine = llm.client.engine
-        for worker, payload in ((engine.retrieval, Query("Who?")), (engine.verification, [])):
-            answered = threading.Event()
-            job = worker.submit(payload, 60.0, answered.set)
-            assert answered.wait(60.0)
+        policies = llm.client.engine.core.policies
+        for worker, payload in ((policies.retrieval, Query("Who?")), (policies.verification, [])):
+            job = worker.submit(payload, 60.0)
+            while not job.done:
+                time.sleep(0.01)
             assert not job.error
     assert len({id(stream) for stream in (torch.cuda.current_stream(), *library.found)}) == 3
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from asking_bench import AskingBench, scripted
 from engine_parts import Answers, words
 from mock_engine import Bench
-from pipeline_bench import PipelineBench, Scripted
 
 from ewe.config import Config
 from ewe.engine.request import check_closed_world
+from ewe.engine.side_texts import Ask, Asking, VerifyTexts
 from ewe.engine.text_checker import check_text
 from ewe.errors import InvalidRequestError
-from ewe.policies.steps import Ask, Steps, Verify
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.text.check_result import CheckedSentence
 from ewe.types import Passage, ScoredPassage, Sentence, Verdict, VerificationRequest, VerificationResult
@@ -112,15 +112,15 @@ def test_sentences_under_way_carry_what_their_request_asked_for() -> None:
 
 
 @pytest.mark.parametrize("closed", [None, True, False])
-def test_pipelines_carry_it_too(closed: bool | None, words_only: Callable[..., Any]) -> None:
-    def steps(question: str) -> Steps:
-        yield Verify((VerificationRequest(question, "", "B."), VerificationRequest(question, "B.", "C.")))
+def test_checks_of_given_texts_carry_it_too(closed: bool | None, words_only: Callable[..., Any]) -> None:
+    def steps(question: str) -> Asking:
+        yield VerifyTexts((VerificationRequest(question, "", "B."), VerificationRequest(question, "B.", "C.")))
         return Ask("Go on:")
 
     verifier = Answers({})
-    bench = PipelineBench(
+    bench = AskingBench(
         Config.from_mapping({"policy": "rewrite-after", "verifier": "builtin", "datastore": "builtin"}),
-        Scripted(steps), None, verifier, words_only,
+        scripted(steps), None, verifier, words_only,
     )  # fmt: skip
     bench.ask("a", closed_world=closed)
     bench.finish()

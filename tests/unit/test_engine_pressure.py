@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.engine.policy_runner import Action
+from ewe.engine.next_action import Action
 from ewe.types.sampling_params import SamplingParams
 
 DOCUMENTS = ["one two three", "four five", "six seven eight nine ten", "a b c", "do re mi"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from ewe.errors import ConfigError
 from ewe.types import Verdict
 from ewe.types.sampling_params import SamplingParams
 
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "plugins.md"
 TEXT = "Aa bb. Cc dd. Ee ff."
 closed: list[str] = []
 
@@ -157,6 +159,22 @@ def test_a_verdict_that_nobody_waits_for_comes_as_the_result_of_a_later_yield() 
     assert rewind.data["discarded_tokens"] >= 15
     assert generation.text == TEXT
     assert generation.sentences[0].removed == ("Aa bb.",)
+
+
+def test_the_policies_of_the_guide_run() -> None:
+    code = "\n".join(block.split("```")[0] for block in GUIDE.read_text(encoding="utf-8").split("```python\n")[2:])
+    made: dict[str, Any] = {}
+    exec(code, made)
+    for name, kind in (("every_sentence", "retrieval"), ("twice", "answered")):
+        registry.POLICIES._registered["guide"] = made[name]
+        try:
+            bench = Bench(config("guide"), Library(), None, words(TEXT))
+            bench.add("a", "q:", SamplingParams(max_tokens=40))
+            generation = bench.run()["a", 0]
+        finally:
+            del registry.POLICIES._registered["guide"]
+        assert generation.finish_reason in ("stop", "length"), generation.error
+        assert kind in {event.kind for event in generation.trace}
 
 
 def test_a_bare_function_is_refused() -> None:

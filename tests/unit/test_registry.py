@@ -38,6 +38,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ewe-strict\nVersion: 1.0\n")
     groups = tomllib.loads(project)["project"]["entry-points"]
     groups["ewe.judges"] = {"broken": "no_such_module:Judge"}
+    groups["ewe.pipelines"] = {"drafts": "drafts:Twice"}
     lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in points.items()) for group, points in groups.items()]
     (info / "entry_points.txt").write_text("".join(lines))
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -74,6 +75,13 @@ def test_a_name_that_was_removed_says_what_to_use() -> None:
         with pytest.raises(ConfigError, match="use claims"):
             asked("values")
     assert "values" not in registry.VERIFIERS.names
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_policy_under_the_entry_points_of_earlier_versions_says_what_to_do() -> None:
+    wanted = r"policy 'drafts' is registered under ewe\.pipelines, which is gone: .* under ewe\.policies"
+    with pytest.raises(ConfigError, match=wanted):
+        Config().override(["policy=drafts"])
 
 
 def test_a_removed_name_is_free_for_others() -> None:

@@ -1,12 +1,15 @@
-"""A pipeline run by hand: scripted answers go in, what was asked comes out."""
+"""A policy that asks, run by hand: scripted answers go in, what was asked comes out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
-from ewe.policies.steps import Ask, Decide, Generate, HasTokens, Pipeline, Reply, Retrieve, Verify, Write
+from ewe.config import PipelineConfig
+from ewe.engine.effects import Policy
+from ewe.engine.side_texts import Add, Ask, Decide, Generate, HasTokens, Reply, Search, VerifyTexts
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 
 Model = Callable[[Ask], Reply]
@@ -24,12 +27,12 @@ def judged(*verdicts: Verdict, evidence: Sequence[Evidence] = ()) -> Verificatio
 
 @dataclass
 class Log:
-    """What a pipeline did. end: what it returned."""
+    """What a policy did. end: what it returned."""
 
     asked: list[tuple[str, tuple[Ask, ...]]] = field(default_factory=list)
     queries: list[tuple[tuple[str, ...], int]] = field(default_factory=list)
     checked: list[tuple[VerificationRequest, ...]] = field(default_factory=list)
-    written: list[Write] = field(default_factory=list)
+    written: list[Add] = field(default_factory=list)
     decided: list[Decide] = field(default_factory=list)
     end: Any = None
 
@@ -45,15 +48,17 @@ class Log:
 
 
 def drive(
-    pipeline: Pipeline,
+    policy: Policy,
+    settings: PipelineConfig,
     question: str,
     model: Model,
     verify: Callable[[VerificationRequest], VerificationResult] | None = None,
     search: Callable[[str, int], tuple[Passage, ...]] = passages,
     tokens: Sequence[str] = (),
 ) -> Log:
-    """Runs a pipeline to its end. tokens: those that the model has by name."""
-    log, steps, answer = Log(), pipeline.run(question), None
+    """Runs a policy to its end. tokens: those that the model has by name."""
+    log, answer = Log(), None
+    steps: Any = policy(SimpleNamespace(question=question), settings)  # type: ignore[arg-type]
     for _ in range(1000):
         try:
             step = steps.send(answer)
@@ -66,13 +71,13 @@ def drive(
             answer = [model(ask) for ask in step.asks]
         elif isinstance(step, HasTokens):
             answer = set(step.names) <= set(tokens)
-        elif isinstance(step, Retrieve):
+        elif isinstance(step, Search):
             log.queries.append((step.queries, step.top_k))
             answer = [search(query, step.top_k) for query in step.queries]
-        elif isinstance(step, Verify):
+        elif isinstance(step, VerifyTexts):
             log.checked.append(step.requests)
             assert verify is not None
             answer = [verify(request) for request in step.requests]
         else:
-            (log.written if isinstance(step, Write) else log.decided).append(step)  # type: ignore[arg-type]
-    raise AssertionError("the pipeline does not come to an end")
+            (log.written if isinstance(step, Add) else log.decided).append(step)
+    raise AssertionError("the policy does not come to an end")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from pipeline_parts import Log, drive, judged
+from asking_parts import Log, drive, judged
 
 from ewe.config import PipelineConfig
-from ewe.policies.rewrite_after import EDIT, RewriteAfter
-from ewe.policies.steps import Ask, Reply, Write
+from ewe.engine.side_texts import Add, Ask, Reply
+from ewe.policies.rewrite_after import EDIT, rewrite_after
 from ewe.types import Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 
 QUESTION = "Tell me of it."
@@ -30,7 +30,7 @@ def run(edited: str, verdicts: dict[str, VerificationResult], finish: str = "sto
     def verify(request: VerificationRequest) -> VerificationResult:
         return verdicts.get(request.sentence, SUPPORTED)
 
-    return drive(RewriteAfter(PipelineConfig(step_tokens=20)), QUESTION, model, verify)
+    return drive(rewrite_after, PipelineConfig(step_tokens=20), QUESTION, model, verify)
 
 
 def reference(edited: str, verdicts: dict[str, VerificationResult]) -> str:
@@ -77,7 +77,7 @@ def test_a_sentence_is_edited_under_the_evidence_against_it_and_checked_in_its_p
     first, second = log.checked
     assert first[1] == VerificationRequest(QUESTION, "It stands here. ", BAD, "It is red.")
     assert second == (VerificationRequest(QUESTION, "It stands here. ", GOOD, "It is red."),)
-    assert log.written[1] == Write(f" {GOOD}", SUPPORTED, ((BAD, REFUTED),))
+    assert log.written[1] == Add(f" {GOOD}", SUPPORTED, ((BAD, REFUTED),))
     assert log.decided[0].data == {
         "sentence": BAD, "edited": GOOD, "kept": True, "before": "refuted", "after": "supported",
     }  # fmt: skip
@@ -93,12 +93,12 @@ def test_a_text_that_was_cut_stays_cut() -> None:
 
 
 def test_nothing_written_is_nothing_to_check() -> None:
-    log = drive(RewriteAfter(PipelineConfig()), QUESTION, lambda ask: Reply(" "))
+    log = drive(rewrite_after, PipelineConfig(), QUESTION, lambda ask: Reply(" "))
     assert (log.checked, log.written, log.end) == ([], [], "stop")
 
 
 def test_code_is_neither_checked_nor_edited() -> None:
     draft = "It stands.\n~~~\n# It fell.\n~~~\nIt is red."
-    log = drive(RewriteAfter(PipelineConfig()), QUESTION, lambda ask: Reply(draft), lambda request: SUPPORTED)
+    log = drive(rewrite_after, PipelineConfig(), QUESTION, lambda ask: Reply(draft), lambda request: SUPPORTED)
     assert [request.sentence for request in log.checked[0]] == ["It stands.", "It is red."]
     assert "".join(step.text for step in log.written) == draft

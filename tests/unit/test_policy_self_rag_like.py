@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 
 import pytest
-from pipeline_parts import drive, passages
+from asking_parts import drive, passages
 
 from ewe.config import PipelineConfig
-from ewe.policies.self_rag_like import RETRIEVE, TOKENS, SelfRAGLike, yes_probability
-from ewe.policies.steps import Ask, Decide, Reply
+from ewe.engine.side_texts import Ask, Decide, Reply
+from ewe.policies.self_rag_like import RETRIEVE, TOKENS, self_rag_like, yes_probability
 from ewe.types import Passage
 
 QUESTION = "Who built it?"
@@ -108,7 +108,7 @@ TABLES: dict[str, Callable[[str, Ask], float]] = {
 @pytest.mark.parametrize("case", TABLES)
 def test_it_decides_as_the_paper_does(case: str) -> None:
     model = Model(sentences_of, TABLES[case])
-    log = drive(SelfRAGLike(SETTINGS), QUESTION, model)
+    log = drive(self_rag_like, SETTINGS, QUESTION, model)
     text, used = reference(model, 3)
     assert "".join(step.text for step in log.written) == text
     chosen = [decision.data["chosen"] for decision in log.decided if decision.about == "candidate"]
@@ -117,7 +117,7 @@ def test_it_decides_as_the_paper_does(case: str) -> None:
 
 
 def test_candidates_go_on_with_the_text_under_one_passage_each() -> None:
-    log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(sentences_of, table()))
+    log = drive(self_rag_like, SETTINGS, QUESTION, Model(sentences_of, table()))
     second = [asks for name, asks in log.asked if name == "sentence"][1]
     assert [(ask.text, ask.begin, ask.max_tokens, len(ask.passages)) for ask in second] == [(None, " A1.", 30, 1)] * 2
     assert {ask.sentence for ask in second} == {""}
@@ -126,7 +126,7 @@ def test_candidates_go_on_with_the_text_under_one_passage_each() -> None:
 
 def test_relevance_is_asked_once_for_a_passage_that_is_found_again() -> None:
     found = passages("x", 2)
-    log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(sentences_of, table("relevant")), search=lambda *_: found)
+    log = drive(self_rag_like, SETTINGS, QUESTION, Model(sentences_of, table("relevant")), search=lambda *_: found)
     asked = [ask.passages for ask in log.asks if "helps to answer" in (ask.text or "")]
     assert asked == [(found[0],), (found[1],)]
     # What the prompts of a question share: their passages, or the text so far.
@@ -139,7 +139,7 @@ def test_relevance_is_asked_once_for_a_passage_that_is_found_again() -> None:
 
 
 def test_use_is_asked_once_for_candidates_of_the_same_words() -> None:
-    log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(lambda ask: Reply(" So."), table("supported")))
+    log = drive(self_rag_like, SETTINGS, QUESTION, Model(lambda ask: Reply(" So."), table("supported")))
     assert [sum(words in (ask.text or "") for ask in log.asks) for words in KINDS] == [1, 2, 2, 1]
     [candidate] = [decision.data for decision in log.decided if decision.about == "candidate"]
     assert candidate["critique"] == pytest.approx([0.4] * 6)
@@ -147,14 +147,14 @@ def test_use_is_asked_once_for_candidates_of_the_same_words() -> None:
 
 def test_the_threshold_is_exceeded_not_met() -> None:
     even = Reply("yes", top_logprobs=({"yes": -1.0, "no": -1.0},))
-    pipeline = SelfRAGLike(PipelineConfig(retrieve_prob=0.5))
-    log = drive(pipeline, QUESTION, lambda ask: even if ask.text else Reply(" So."))
+    settings = PipelineConfig(retrieve_prob=0.5)
+    log = drive(self_rag_like, settings, QUESTION, lambda ask: even if ask.text else Reply(" So."))
     assert log.queries == []
     assert log.decided == [Decide("retrieve", {"probability": 0.5, "threshold": 0.5})]
 
 
 def test_it_ends_where_nothing_more_is_written() -> None:
-    log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(lambda ask: Reply("  "), table()))
+    log = drive(self_rag_like, SETTINGS, QUESTION, Model(lambda ask: Reply("  "), table()))
     assert (log.written, log.end) == ([], "stop")
 
 
@@ -195,7 +195,7 @@ def test_a_model_trained_to_reflect_is_read_by_its_tokens(kind: str) -> None:
             return Reply("", top_logprobs=({"[Retrieval]": math.log(0.3), "[No Retrieval]": math.log(0.5), "A": -2.0},))
         return reflected(kind, int(ask.passages[0].id[-1]))
 
-    log = drive(SelfRAGLike(SETTINGS), QUESTION, model, tokens=TOKENS)
+    log = drive(self_rag_like, SETTINGS, QUESTION, model, tokens=TOKENS)
     need, candidate = log.decided
     assert need.data["probability"] == pytest.approx(0.3 / 0.8)
     expected = [0.5 + WEIGHTS[kind] * value for value in COUNTED[kind]]
@@ -214,6 +214,6 @@ def test_without_need_one_candidate_says_so_and_texts_are_joined_without_tokens(
         text = "It fell.[Utility:5]" if ask.begin else "They built it.[No Retrieval]It fell."
         return Reply(text, "stop")
 
-    log = drive(SelfRAGLike(SETTINGS), QUESTION, model, tokens=TOKENS)
+    log = drive(self_rag_like, SETTINGS, QUESTION, model, tokens=TOKENS)
     assert [write.text for write in log.written] == ["They built it.", " It fell."]
     assert log.queries == []

@@ -1,4 +1,4 @@
-"""DRAGIN's rules on numbers made by hand, and its pipeline with a model that is a script."""
+"""DRAGIN's rules on numbers made by hand, and its policy with a model that is a script."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pipeline_parts import drive, passages
+from asking_parts import drive, passages
 
 from ewe.config import PipelineConfig
-from ewe.policies.dragin import DRAGIN, find_hit, is_content, query_of, tokens_by_word
-from ewe.policies.steps import Ask, Reading, Reply
+from ewe.engine.side_texts import Ask, Reading, Reply
+from ewe.policies.dragin import dragin, find_hit, is_content, query_of, tokens_by_word
 from ewe.text.sentences import SentenceSplitter
 
 QUESTION = "Who built the old bridge?"
@@ -105,7 +105,7 @@ def test_one_sentence_is_written_again_under_passages_and_then_the_text_goes_on_
         assert ask.attention
         return Reply(text, "stop", reading=reading(text, {"brick": 3.0} if not ask.begin else {}) if text else None)
 
-    log = drive(DRAGIN(PipelineConfig(dragin_threshold=1.0, step_tokens=30)), QUESTION, model)
+    log = drive(dragin, PipelineConfig(dragin_threshold=1.0, step_tokens=30), QUESTION, model)
     assert [write.text for write in log.written] == ["Tall towers stood.", " Walls of stone rose.", " It was 1390."]
     assert log.end == "stop"
     assert [(name, asks[0].begin) for name, asks in log.asked] == [
@@ -125,7 +125,7 @@ def test_a_sentence_that_the_limit_has_cut_is_written_again() -> None:
             return Reply("One is here. Two is", "length")
         return Reply(" Two is there" if "Two" not in ask.begin else "", "length")
 
-    log = drive(DRAGIN(PipelineConfig()), QUESTION, model)
+    log = drive(dragin, PipelineConfig(), QUESTION, model)
     assert [write.text for write in log.written] == ["One is here.", " Two is there"]
     assert [asks[0].begin for _, asks in log.asked] == ["", "One is here.", "One is here. Two is there"]
 
@@ -136,5 +136,5 @@ def test_a_text_that_does_not_grow_ends() -> None:
             return Reply("")
         return Reply("Stone fell there.", reading=reading("Stone fell there.", {"Stone": 9.0}))
 
-    log = drive(DRAGIN(PipelineConfig()), QUESTION, model)
+    log = drive(dragin, PipelineConfig(), QUESTION, model)
     assert (log.written, log.end) == ([], "stop")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from asking_parts import Log, drive, passages
 from hypothesis import given
 from hypothesis import strategies as st
-from pipeline_parts import Log, drive, passages
 
 from ewe.config import PipelineConfig
-from ewe.policies.cove import ANSWER, PLAN, REVISE, ChainOfVerification, ChainOfVerificationWithRetrieval, questions_of
-from ewe.policies.ra import RetrievalInPrompt
-from ewe.policies.steps import Ask, Decide, Reply
+from ewe.engine.side_texts import Ask, Decide, Reply
+from ewe.policies.cove import ANSWER, PLAN, REVISE, cove, cove_with_retrieval, questions_of
+from ewe.policies.ra import ra
 from ewe.types import Passage
 
 QUESTION = "Who built the bridge?"
@@ -51,9 +51,7 @@ def all_asked(log: Log) -> list[Ask]:
 @pytest.mark.parametrize("retrieves", [False, True])
 def test_cove_asks_what_the_paper_asks(retrieves: bool) -> None:
     plan = "Here are they:\n1. Who is A?\n2) When was it?\nnot one?\n3. No question.\n4. Who is A?\n5. Where?\n6. Why?"
-    log = drive(
-        (ChainOfVerificationWithRetrieval if retrieves else ChainOfVerification)(SETTINGS), QUESTION, model(plan)
-    )
+    log = drive(cove_with_retrieval if retrieves else cove, SETTINGS, QUESTION, model(plan))
 
     wanted = ["Who is A?", "When was it?", "Where?"]  # each once, three at most
     search = (lambda query: passages(query, 2)) if retrieves else None
@@ -64,20 +62,20 @@ def test_cove_asks_what_the_paper_asks(retrieves: bool) -> None:
 
 
 def test_the_questions_are_answered_without_the_draft_in_view() -> None:
-    log = drive(ChainOfVerification(SETTINGS), QUESTION, model("1. Who is A?"))
+    log = drive(cove, SETTINGS, QUESTION, model("1. Who is A?"))
     [(_, answers)] = [item for item in log.asked if item[0] == "check"]
     assert all(DRAFT.strip() not in str(ask.text) and QUESTION not in str(ask.text) for ask in answers)
 
 
 @pytest.mark.parametrize("plan", ["", "I cannot.", "Who is A?", "1. Nothing to ask.", "1.Who?"])
 def test_without_a_question_the_draft_is_the_answer(plan: str) -> None:
-    log = drive(ChainOfVerificationWithRetrieval(SETTINGS), QUESTION, model(plan))
+    log = drive(cove_with_retrieval, SETTINGS, QUESTION, model(plan))
     assert log.end == Reply(DRAFT)
     assert log.queries == []
 
 
 def test_braces_in_texts_stay_as_they_are() -> None:
-    log = drive(ChainOfVerification(SETTINGS), "What is {draft}?", lambda ask: Reply("{facts}\n1. {most}?"))
+    log = drive(cove, SETTINGS, "What is {draft}?", lambda ask: Reply("{facts}\n1. {most}?"))
     assert "Text: {facts}" in str(log.prompts[1])
     assert str(log.end.text).startswith("Question: What is {draft}?\n\nDraft of an answer: {facts}")
 
@@ -103,7 +101,7 @@ def test_a_plan_in_the_form_that_was_asked_for_is_read_whole(questions: list[str
 
 
 def test_ra_is_two_steps() -> None:
-    log = drive(RetrievalInPrompt(10), QUESTION, model(""))
+    log = drive(ra, PipelineConfig(passages=10), QUESTION, model(""))
     assert log.queries == [((QUESTION,), 10)]
     assert log.asked == []
     assert log.end == Ask(passages=passages(QUESTION, 10))

@@ -1,13 +1,23 @@
-"""The language of pipelines: what one asks of the engine, and what it is told."""
+"""What a policy asks for beside its answer's own text, and what it is told: further effects of its generator.
+
+Each is answered where it is yielded: `[draft] = yield Generate("draft", (Ask(),))`. The answer waits for it, but no
+other does: the texts are sequences of the same engine.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ewe.types import FinishReason, Generation, Passage, VerificationRequest, VerificationResult
+from ewe.types import FinishReason, VerificationRequest, VerificationResult
+
+if TYPE_CHECKING:
+    from ewe.engine.sequence import Sequence
+    from ewe.types import Passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +68,8 @@ class Reply:
     """What the model wrote.
 
     mean_prob: the geometric mean of its tokens' probabilities, up to the end of a sentence that was asked for.
-    top_logprobs: per token, {text: natural-log probability}, if asked for; tokens: then, their own texts. generation:
-    the same as the engine gave it; None in tests. reading: if it was asked for and a policy's engine keeps it.
+    top_logprobs: per token, {text: natural-log probability}, if asked for; tokens: then, their own texts. reading: if
+    it was asked for and the engine keeps it (`Policy.captures`). source: what wrote it; None in tests.
     """
 
     text: str
@@ -67,36 +77,36 @@ class Reply:
     mean_prob: float = 1.0
     top_logprobs: tuple[Mapping[str, float], ...] = ()
     tokens: tuple[str, ...] = ()
-    generation: Generation | None = None
     reading: Reading | None = None
+    source: Sequence | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Texts to be written side by side; the answer is a list of Reply, in order. name: what they are, for the trace."""
+    """Texts to be written side by side; the result is a list of Reply, in order. name: what they are, for the trace."""
 
     name: str
     asks: tuple[Ask, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieve:
-    """Queries; the answer is, per query, a tuple of at most `top_k` passages, the best first (none if it failed)."""
+class Search:
+    """Queries; the result is, per query, a tuple of at most `top_k` passages, the best first (none if it failed)."""
 
     queries: tuple[str, ...]
     top_k: int
 
 
 @dataclass(frozen=True, slots=True)
-class Verify:
-    """Sentences to check; the answer is a list of VerificationResult, with the reason in `notes` where it failed."""
+class VerifyTexts:
+    """Sentences to check; the result is a list of VerificationResult, with the reason in `notes` where it failed."""
 
     requests: tuple[VerificationRequest, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
-    """One sentence goes to the reader, for good, with the white space before it; the answer is None.
+class Add:
+    """One sentence goes to the reader, for good, with the white space before it; the policy composes the answer.
 
     result: what its check found; None: nobody checked it. removed: wordings that were refuted before, each with what
     was found of it.
@@ -109,29 +119,22 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class HasTokens:
-    """Whether the model has all of these tokens, by their texts; the answer is a bool."""
+    """Whether the model has all of these tokens, by their texts; the result is a bool."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """A decision, for the trace; the answer is None. data: JSON-ready."""
+    """A decision, for the trace. data: JSON-ready."""
 
     about: str
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-Step = Generate | Retrieve | Verify | Write | Decide | HasTokens
-Steps = Generator[Step, Any, Ask | Reply | FinishReason]
-"""Ends with an Ask, which makes the answer and is streamed as it is written; with a Reply, which is the answer; or, if
-the answer has been written with Write, with the reason for its end."""
-
-
-class Pipeline(Protocol):
-    """One policy. composes: whether the answer is put together with Write, and so has no log-probabilities."""
-
-    composes: bool
-
-    def run(self, question: str) -> Steps:
-        """The steps of one answer to the question (of a conversation: the user's last message)."""
+SideEffect = Generate | Search | VerifyTexts | Add | HasTokens | Decide
+Ending = Ask | Reply | FinishReason | None
+"""What a policy returns: an Ask, which makes the answer and is streamed as it is written; a Reply, which is the answer;
+why the answer ends that was put together with Add; None: the text goes on by itself."""
+Asking = Generator[SideEffect, Any, Ending]
+"""The steps of a policy that asks for further texts."""

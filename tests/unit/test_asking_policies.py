@@ -1,4 +1,4 @@
-"""Pipelines in an engine: side by side, streamed, counted, stopped, and never in each other's way."""
+"""Policies that ask for further texts: side by side, streamed, counted, stopped, and never in each other's way."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from asking_bench import AskingBench, scripted
 from engine_bench import Reader
 from engine_parts import Answers, Notebook, sentences
-from pipeline_bench import PipelineBench, Scripted
 
 from ewe.config import Config
 from ewe.config.memory_mark import PlacedPrompt
+from ewe.engine.request import Request
+from ewe.engine.side_texts import Add, Ask, Asking, Decide, Generate, Reply, Search, VerifyTexts
+from ewe.engine.status import status_of
 from ewe.errors import InvalidRequestError
-from ewe.policies.ra import RetrievalInPrompt
-from ewe.policies.steps import Ask, Decide, Generate, Reply, Retrieve, Steps, Verify, Write
 from ewe.types import (
     Generation,
     Passage,
@@ -33,7 +34,7 @@ def config(policy: str = "ra", **groups: Any) -> Config:
     return Config.from_mapping(values)
 
 
-def one_answer(bench: PipelineBench, *args: Any, **options: Any) -> Generation:
+def one_answer(bench: AskingBench, *args: Any, **options: Any) -> Generation:
     bench.ask("a", *args, **options)
     return bench.finish()["a", 0]
 
@@ -42,7 +43,7 @@ def kinds(generation: Generation) -> list[str]:
     return [event.kind for event in generation.trace]
 
 
-def drafts_then_answer(question: str) -> Steps:
+def drafts_then_answer(question: str) -> Asking:
     """Two drafts, a decision, and an answer that is told of them."""
     one, two = yield Generate("drafts", (Ask(), Ask("other:", max_tokens=3)))
     yield Decide("told", {"drafts": [one.text, two.text]})
@@ -56,9 +57,9 @@ def by_prompt(context: str, units: tuple[str, ...]) -> str:
     return text[len(written)] if len(written) < len(text) else "\x00"
 
 
-def test_what_the_pipeline_returns_is_the_answer_and_streams_as_it_is_written() -> None:
+def test_what_the_policy_returns_is_the_answer_and_streams_as_it_is_written() -> None:
     reader = Reader(rewrites=False)
-    bench = PipelineBench(config(), Scripted(drafts_then_answer), None, None, by_prompt)
+    bench = AskingBench(config(), scripted(drafts_then_answer), None, None, by_prompt)
     generation = one_answer(bench, listener=reader)
 
     final = "given a draft.  and B 6:"
@@ -76,7 +77,7 @@ def test_what_the_pipeline_returns_is_the_answer_and_streams_as_it_is_written() 
 
 
 def test_all_that_was_asked_is_counted() -> None:
-    bench = PipelineBench(config(), Scripted(drafts_then_answer), None, None, by_prompt)
+    bench = AskingBench(config(), scripted(drafts_then_answer), None, None, by_prompt)
     stats = one_answer(bench).stats
     final = "given a draft.  and B 6:"
     assert stats.prompt_tokens == len("q:") + len("other:") + len(final)
@@ -89,15 +90,26 @@ def test_all_that_was_asked_is_counted() -> None:
 
 def test_steps_of_many_requests_share_passes_and_change_no_answer() -> None:
     params = SamplingParams(max_tokens=12)
-    bench = PipelineBench(config(), Scripted(drafts_then_answer), script=sentences)
+    bench = AskingBench(config(), scripted(drafts_then_answer), script=sentences)
     for name in "abcdefghijklmnop":
         bench.ask(name, f"{name}:", params)
     together = bench.finish()
     for name in "afp":
-        single = PipelineBench(config(), Scripted(drafts_then_answer), script=sentences)
+        single = AskingBench(config(), scripted(drafts_then_answer), script=sentences)
         single.ask(name, f"{name}:", params)
         assert single.finish()[name, 0].text == together[name, 0].text
     assert max(len(rows) for rows in bench.runner.rows_run) == 16
+
+
+def test_texts_count_as_sequences_of_their_tenant_and_who_asked_for_them_does_not() -> None:
+    bench = AskingBench(config(), scripted(drafts_then_answer), script=by_prompt)
+    bench.ask("a", tenant="t")
+    bench.turn()
+    bench.turn()
+    status = status_of(bench.core, bench.engine.manager, bench.engine.keeper.cache, 0.0)
+    assert (status.running, status.waiting) == (2, 0)
+    assert {sequence.request.asked.tenant for sequence in bench.core.sequences} == {"t"}
+    bench.finish()
 
 
 def test_ra_puts_passages_into_the_prompt_where_units_would_stand() -> None:
@@ -111,7 +123,7 @@ def test_ra_puts_passages_into_the_prompt_where_units_would_stand() -> None:
         ("A b:", "Context: note 1\nA b:"),
         (PlacedPrompt("A b:", "u ", " A b:"), "u note 1 A b:"),
     ):
-        bench = PipelineBench(config(), RetrievalInPrompt(10), notebook, None, script)
+        bench = AskingBench(config(), None, notebook, None, script)
         generation = one_answer(bench, prompt, question="b")
         assert seen[-1] == (wanted, ())
         assert (generation.prompt, list(generation.sources)) == ("A b:", ["p1"])
@@ -138,7 +150,8 @@ def placed_ids(generation: Generation) -> list[str]:
 
 def test_passages_are_as_many_as_asked_for_and_over_the_threshold() -> None:
     shelf = Shelf()
-    bench = PipelineBench(config(feedback={"retrieval_threshold": 0.975}), RetrievalInPrompt(7), shelf, None, by_prompt)
+    settings = config(feedback={"retrieval_threshold": 0.975}, pipeline={"passages": 7})
+    bench = AskingBench(settings, None, shelf, None, by_prompt)
     assert placed_ids(one_answer(bench)) == ["p0", "p1", "p2"]
     assert shelf.asked == [(("q:",), 7)]
 
@@ -146,7 +159,7 @@ def test_passages_are_as_many_as_asked_for_and_over_the_threshold() -> None:
 @pytest.mark.parametrize(("max_tokens", "left"), [(40, 6), (100, 3), (10_000, 3)])
 def test_passages_leave_the_answer_its_room(max_tokens: int, left: int) -> None:
     # 180 places; frame and prompt take 12, a passage 20.
-    bench = PipelineBench(config(), RetrievalInPrompt(10), Shelf(), None, by_prompt, max_model_len=180)
+    bench = AskingBench(config(), None, Shelf(), None, by_prompt, max_model_len=180)
     generation = one_answer(bench, params=SamplingParams(max_tokens=max_tokens))
     assert placed_ids(generation) == [f"p{number}" for number in range(left)]
     assert generation.sources.keys() == set(placed_ids(generation))
@@ -175,7 +188,7 @@ def gate() -> Iterator[threading.Event]:
 
 
 def test_a_retrieval_that_fails_costs_its_passages_only() -> None:
-    generation = one_answer(PipelineBench(config(), RetrievalInPrompt(3), Broken(), None, by_prompt))
+    generation = one_answer(AskingBench(config(), None, Broken(), None, by_prompt))
     assert generation.text == "a draft. "
     [found] = [event.data for event in generation.trace if event.kind == "retrieval"]
     assert "no index" in found["error"]
@@ -183,13 +196,13 @@ def test_a_retrieval_that_fails_costs_its_passages_only() -> None:
 
 
 def test_components_that_hang_are_left_behind(gate: threading.Event) -> None:
-    def steps(question: str) -> Steps:
-        [found] = yield Retrieve(("x",), 3)
-        [result] = yield Verify((VerificationRequest(question, "", "B."),))
+    def steps(question: str) -> Asking:
+        [found] = yield Search(("x",), 3)
+        [result] = yield VerifyTexts((VerificationRequest(question, "", "B."),))
         return Ask(f"{len(found)} {' '.join(result.notes)}:")
 
     settings = config("rewrite-after", feedback={"timeout": 0.05}, verifier="builtin")
-    bench = PipelineBench(settings, Scripted(steps), Broken(gate), Broken(gate), by_prompt)
+    bench = AskingBench(settings, scripted(steps), Broken(gate), Broken(gate), by_prompt)
     generation = one_answer(bench)
     asked = [event.data["prompts"] for event in generation.trace if event.kind == "asking"]
     assert asked == [["0 verification did not answer within 0.05 s:"]]
@@ -197,12 +210,12 @@ def test_components_that_hang_are_left_behind(gate: threading.Event) -> None:
 
 
 def test_without_components_nothing_is_found_or_checked() -> None:
-    def steps(question: str) -> Steps:
-        found = yield Retrieve(("x", "y"), 3)
-        [result] = yield Verify((VerificationRequest(question, "", "B."),))
+    def steps(question: str) -> Asking:
+        found = yield Search(("x", "y"), 3)
+        [result] = yield VerifyTexts((VerificationRequest(question, "", "B."),))
         return Ask(f"{len(found)} {found[0]} {result.notes[0]}:")
 
-    generation = one_answer(PipelineBench(config(), Scripted(steps), None, None, by_prompt))
+    generation = one_answer(AskingBench(config(), scripted(steps), None, None, by_prompt))
     assert generation.trace[1].data["prompts"] == ["2 () no verifier:"]
     assert generation.stats.retrievals == generation.stats.verifications == 0
 
@@ -211,17 +224,17 @@ REFUTED = Answers({"Bb.": [Verdict.REFUTED]}).verify([VerificationRequest("", ""
 FINE = Answers({}).verify([VerificationRequest("", "", "Cc.")])[0]
 
 
-def composed(question: str) -> Steps:
+def composed(question: str) -> Asking:
     yield Generate("draft", (Ask(),))
-    yield Write("Aa.", FINE)
-    yield Write(" Cc.", FINE, (("Bb.", REFUTED),))
-    yield Write("\nDd.")
+    yield Add("Aa.", FINE)
+    yield Add(" Cc.", FINE, (("Bb.", REFUTED),))
+    yield Add("\nDd.")
     return "stop"
 
 
 def test_a_composed_answer_tells_readers_of_its_history() -> None:
     reader = Reader(rewrites=False)
-    generation = one_answer(PipelineBench(config(), Scripted(composed, True), script=by_prompt), listener=reader)
+    generation = one_answer(AskingBench(config(), scripted(composed, True), script=by_prompt), listener=reader)
     assert generation.text == reader.text == reader.draft == "Aa. Cc.\nDd."
     assert [(s.text, s.verdict, s.attempts, s.removed, s.reason) for s in generation.sentences] == [
         ("Aa.", "supported", 1, (), ""),
@@ -237,12 +250,12 @@ def test_a_composed_answer_tells_readers_of_its_history() -> None:
 
 def test_stop_strings_end_a_composed_answer() -> None:
     params = SamplingParams(max_tokens=40, stop="c.")
-    generation = one_answer(PipelineBench(config(), Scripted(composed, True), script=by_prompt), params=params)
+    generation = one_answer(AskingBench(config(), scripted(composed, True), script=by_prompt), params=params)
     assert (generation.text, generation.finish_reason) == ("Aa. C", "stop")
 
 
 def test_a_draft_that_is_returned_is_the_answer() -> None:
-    def steps(question: str) -> Steps:
+    def steps(question: str) -> Asking:
         replies: list[Reply] = yield Generate("draft", (Ask(top_logprobs=2),))
         [draft] = replies
         assert len(draft.top_logprobs[0]) == 2
@@ -250,7 +263,7 @@ def test_a_draft_that_is_returned_is_the_answer() -> None:
         return draft
 
     reader = Reader(rewrites=False)
-    generation = one_answer(PipelineBench(config(), Scripted(steps), script=by_prompt), listener=reader)
+    generation = one_answer(AskingBench(config(), scripted(steps), script=by_prompt), listener=reader)
     assert (generation.text, generation.finish_reason) == ("a draft. ", "stop")
     assert reader.text == generation.text
     assert [sentence.text for sentence in generation.sentences] == ["a draft."]
@@ -259,14 +272,14 @@ def test_a_draft_that_is_returned_is_the_answer() -> None:
 
 
 def test_an_answer_goes_on_up_to_its_length() -> None:
-    def steps(question: str) -> Steps:
+    def steps(question: str) -> Asking:
         text = ""
         while True:
             [reply] = yield Generate("more", (Ask(begin=text, max_tokens=4),))
-            yield Write(reply.text)
+            yield Add(reply.text)
             text += reply.text
 
-    bench = PipelineBench(config(), Scripted(steps, True), script=lambda context, units: "b")
+    bench = AskingBench(config(), scripted(steps, True), script=lambda context, units: "b")
     generation = one_answer(bench, params=SamplingParams(max_tokens=10))
     assert (generation.text, generation.finish_reason) == ("b" * 10, "length")
     contexts = [event.data["num_tokens"] for event in generation.trace if event.kind == "answered"]
@@ -274,17 +287,16 @@ def test_an_answer_goes_on_up_to_its_length() -> None:
 
 
 def test_an_abort_ends_a_request_wherever_it_is(gate: threading.Event) -> None:
-    bench = PipelineBench(config(), RetrievalInPrompt(3), Broken(gate), None, by_prompt)
+    bench = AskingBench(config(), None, Broken(gate), None, by_prompt)
     bench.ask("waits")
-    bench.driver.abort("waits")  # type: ignore[union-attr]
+    bench.core.abort("waits")
     assert bench.finished["waits", 0].finish_reason == "abort"
 
-    bench = PipelineBench(config(), Scripted(drafts_then_answer), script=by_prompt)
+    bench = AskingBench(config(), scripted(drafts_then_answer), script=by_prompt)
     for name, turns in (("drafts", 3), ("answers", 14)):
         bench.ask(name)
         for _ in range(turns):
             bench.turn()
-        bench.driver.abort(name)  # type: ignore[union-attr]
         bench.core.abort(name)
         assert bench.finish()[name, 0].finish_reason == "abort"
     assert bench.finished["answers", 0].text.startswith("B ")
@@ -292,18 +304,18 @@ def test_an_abort_ends_a_request_wherever_it_is(gate: threading.Event) -> None:
 
 
 def test_the_deadline_ends_an_answer_with_its_draft(gate: threading.Event) -> None:
-    def steps(question: str) -> Steps:
+    def steps(question: str) -> Asking:
         yield Generate("draft", (Ask(),))
-        yield Retrieve(("x",), 3)
+        yield Search(("x",), 3)
         raise AssertionError("the time is over")
 
-    bench = PipelineBench(config(), Scripted(steps), Broken(gate), script=by_prompt)
+    bench = AskingBench(config(), scripted(steps), Broken(gate), script=by_prompt)
     generation = one_answer(bench, params=SamplingParams(max_tokens=40, deadline_s=0.3))
     assert (generation.text, generation.finish_reason) == ("a draft. ", "timeout")
 
 
 def test_a_pass_that_fails_ends_its_own_request() -> None:
-    bench = PipelineBench(config(), Scripted(drafts_then_answer), script=by_prompt)
+    bench = AskingBench(config(), scripted(drafts_then_answer), script=by_prompt)
     bench.ask("a")
     bench.runner.fail_next = RuntimeError("no memory")
     bench.turn()
@@ -314,39 +326,60 @@ def test_a_pass_that_fails_ends_its_own_request() -> None:
     assert found["b", 0].finish_reason == "stop"
 
 
-def test_a_fault_of_a_pipeline_ends_its_request() -> None:
-    def steps(question: str) -> Steps:
+def test_a_fault_of_a_policy_ends_its_request() -> None:
+    def steps(question: str) -> Asking:
         if question == "bad:":
             raise KeyError("x")
         replies: list[Reply] = yield Generate("draft", (Ask(),))
         return replies[0]
 
-    bench = PipelineBench(config(), Scripted(steps), script=by_prompt)
+    bench = AskingBench(config(), scripted(steps), script=by_prompt)
     bench.ask("a", "bad:")
     bench.ask("b")
     found = bench.finish()
-    assert found["a", 0].error == "the policy failed: KeyError: 'x'"
+    assert found["a", 0].error == "policy ra failed: KeyError: 'x'"
     assert found["b", 0].text == "a draft. "
 
 
+def test_a_policy_may_ask_and_then_have_the_requests_own_prompt_written() -> None:
+    def steps(question: str) -> Asking:
+        [reply] = yield Generate("aside", (Ask("other:"),))
+        yield Decide("told", {"text": reply.text})
+
+    generation = one_answer(AskingBench(config(), scripted(steps)))
+    plain = one_answer(AskingBench(config("plain"), None))
+    assert (generation.token_ids, generation.logprobs) == (plain.token_ids, plain.logprobs)
+    assert kinds(generation)[:4] == ["start", "asking", "answered", "decision"]
+    assert generation.stats.prompt_tokens == len("other:") + len("q:")
+
+
+def test_a_reply_of_its_own_making_is_no_answer() -> None:
+    def steps(question: str) -> Asking:
+        yield Decide("nothing")
+        return Reply("made up")
+
+    generation = one_answer(AskingBench(config(), scripted(steps)))
+    assert generation.error == "policy ra failed: ValueError: it returned a Reply that the engine has not given"
+
+
 def test_a_prompt_that_grows_too_long_is_an_error_of_its_request() -> None:
-    def steps(question: str) -> Steps:
+    def steps(question: str) -> Asking:
         yield Generate("long", (Ask("x" * 5000),))
         return "stop"
 
-    generation = one_answer(PipelineBench(config(), Scripted(steps, True), script=by_prompt))
+    generation = one_answer(AskingBench(config(), scripted(steps, True), script=by_prompt))
     assert generation.finish_reason == "error"
     assert "too long" in generation.error
 
 
 def test_random_draws_depend_on_seed_answer_and_step() -> None:
-    def steps(question: str) -> Steps:
+    def steps(question: str) -> Asking:
         one, two = yield Generate("same", (Ask(), Ask()))
-        yield Write(f"{one.text}|{two.text}|")
+        yield Add(f"{one.text}|{two.text}|")
         return "stop"
 
     def texts(seed: int, n: int = 3) -> list[str]:
-        bench = PipelineBench(config(), Scripted(steps, True))
+        bench = AskingBench(config(), scripted(steps, True))
         bench.ask("a", params=SamplingParams(max_tokens=8, temperature=1.0, seed=seed, n=n))
         return [bench.finish()["a", index].text for index in range(n)]
 
@@ -363,7 +396,7 @@ def test_documents_are_units_of_every_prompt() -> None:
         seen.add(units)
         return by_prompt(context, units)
 
-    bench = PipelineBench(config(), Scripted(drafts_then_answer), script=script)
+    bench = AskingBench(config(), scripted(drafts_then_answer), script=script)
     generation = one_answer(bench, documents=["one fact", "two"])
     assert seen == {("one fact", "two")}
     assert generation.stats.refreshes == 6
@@ -379,20 +412,20 @@ def test_documents_are_units_of_every_prompt() -> None:
     ],
 )
 def test_what_cannot_be_had_is_refused(prompt: Any, params: SamplingParams, named: str) -> None:
-    bench = PipelineBench(config(), Scripted(composed, True))
+    bench = AskingBench(config(), scripted(composed, True))
     with pytest.raises(InvalidRequestError, match=named):
-        bench.driver.check(prompt, params, None)  # type: ignore[union-attr]
+        bench.core.policies.check(Request(prompt, params))
 
 
 def test_log_probabilities_of_an_answer_of_one_piece_are_its_own() -> None:
-    bench = PipelineBench(config(), Scripted(drafts_then_answer), script=by_prompt)
+    bench = AskingBench(config(), scripted(drafts_then_answer), script=by_prompt)
     generation = one_answer(bench, params=SamplingParams(max_tokens=40, logprobs=2))
     assert len(generation.logprobs) == len(generation.token_ids) == len(generation.top_logprobs)
 
 
 def test_inner_texts_keep_to_none_of_the_answers_stops() -> None:
     params = SamplingParams(max_tokens=40, stop="c", min_tokens=2)
-    generation = one_answer(PipelineBench(config(), Scripted(drafts_then_answer), script=by_prompt), params=params)
+    generation = one_answer(AskingBench(config(), scripted(drafts_then_answer), script=by_prompt), params=params)
     [told] = [event.data["drafts"] for event in generation.trace if event.kind == "decision"]
     assert told == ["a draft. ", "B 6"]
     assert generation.text.endswith(" ")

@@ -6,22 +6,22 @@ import math
 from statistics import fmean
 
 import pytest
+from asking_bench import AskingBench, scripted
 from mock_engine import ALPHABET
-from pipeline_bench import PipelineBench, Scripted
 
 from ewe.config import Config
-from ewe.policies.steps import Ask, Generate, Reply, Steps
+from ewe.engine.side_texts import Ask, Asking, Generate, Reply
 from ewe.types import Passage
 from ewe.types.sampling_params import SamplingParams
 
 CONFIG = Config.from_mapping({"policy": "ra", "memory": {"unit_tokens": 24, "retrieval_units": 2}})
 
 
-def replies_to(*asks: Ask, goes_on: str = "", strength: float = 20.0) -> tuple[list[Reply], PipelineBench]:
+def replies_to(*asks: Ask, goes_on: str = "", strength: float = 20.0) -> tuple[list[Reply], AskingBench]:
     """What is written for asks that go side by side: each the same after its prompt's colon and its beginning."""
     found: list[Reply] = []
 
-    def steps(question: str) -> Steps:
+    def steps(question: str) -> Asking:
         found.extend((yield Generate("texts", asks)))
         return found[0]
 
@@ -29,7 +29,7 @@ def replies_to(*asks: Ask, goes_on: str = "", strength: float = 20.0) -> tuple[l
         written = context.partition(":")[2]
         return goes_on[len(written)] if len(written) < len(goes_on) else "\x00"
 
-    bench = PipelineBench(CONFIG, Scripted(steps), script=script)
+    bench = AskingBench(CONFIG, scripted(steps), script=script)
     bench.runner.strength = strength
     bench.ask("a", params=SamplingParams(max_tokens=60))
     bench.finish()
@@ -59,14 +59,14 @@ def test_a_text_that_ends_first_has_stopped() -> None:
 
 def test_the_probability_is_that_of_the_sentence() -> None:
     [reply], _ = replies_to(Ask(sentence=""), goes_on="Ah. Dr.", strength=6.0)
-    assert reply.generation is not None
-    logprobs = reply.generation.logprobs
+    assert reply.source is not None
+    logprobs = [token.logprob for token in reply.source.output_text.tokens]
     assert len(logprobs) == len("Ah. D")
     assert reply.mean_prob == pytest.approx(math.exp(fmean(logprobs[: len("Ah.")])))
     assert reply.mean_prob != pytest.approx(math.exp(fmean(logprobs)), abs=1e-4)
 
 
-def prompts_and_encodings(bench: PipelineBench, words: str) -> tuple[set[str], int]:
+def prompts_and_encodings(bench: AskingBench, words: str) -> tuple[set[str], int]:
     """All prompts as the model saw them, and how often it encoded these words."""
     prompts, count = set(), 0
     for row in (row for rows in bench.runner.rows_run for row in rows):

@@ -1,1 +1,0 @@
-"""Policies that ask the engine several times for one answer: what they ask, in which order, and what drives them."""
