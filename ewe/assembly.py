@@ -184,8 +184,9 @@ def wire(
     input_processor = InputProcessor(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)
     in_prompt = _prompt_passages(config, unit_tokenizer, input_processor) if retrieves else None
     remembers = components.memories is not None
+    encode = partial(input_processor.encode, add_special_tokens=False)
     policies = PolicyRunner(
-        config.policy, policy, config.feedback, retrieval, verification, keeper,
+        config.policy, policy, config.feedback, retrieval, verification, keeper, encode,
         _feedback(config) if verification else None, in_prompt, remembers,
     )  # fmt: skip
     chosen = config.scheduler.async_scheduling

@@ -130,7 +130,7 @@ class FeedbackConfig(Settings):
     forms: tuple[FeedbackForm, ...] = ("refuting", "supporting")
     rewrite_when: Literal["refuted", "unsupported"] = "refuted"
     max_attempts: int = Field(3, gt=0)
-    on_exhausted: Literal["keep_best", "drop", "flag"] = "keep_best"
+    on_exhausted: Literal["keep_best", "drop", "flag", "quote"] = "keep_best"
     on_repeat: Literal["drop", "keep"] = "drop"
     mode: Literal["blocking", "optimistic"] = "blocking"
     closed_world: bool = False

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from ewe.config import FeedbackConfig
 from ewe.engine.sentence_checks import Attempt, Progress, SentenceState
 from ewe.text.check_result import why_no_claim
+from ewe.text.quotation import Place, Quotation, quotations
 from ewe.text.search_text import is_small_talk
-from ewe.types import Lane, ScoredPassage, VerificationResult
+from ewe.types import Lane, Passage, ScoredPassage, VerificationResult
 
 if TYPE_CHECKING:
     from ewe.engine.output_text import OutputText, Span
@@ -94,11 +95,22 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class Quote:
+    """Replaces a sentence, and all after it, by one of a passage, which is supported by it; the result: whether it can.
+
+    Otherwise nothing has changed: its tokens would not give its words, or the answer has no room for it.
+    """
+
+    sentence: int
+    quotation: Quotation
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Ends the text here."""
 
 
-Effect = Write | Retrieve | Verify | Remember | Forget | Rewind | Restore | End
+Effect = Write | Retrieve | Verify | Remember | Forget | Rewind | Restore | Quote | End
 Steps = Generator[Effect, Any, None]
 
 # --- What `yield Write(...)` gives.
@@ -209,6 +221,20 @@ class Answer:
     def vary(self, sentence: int | None) -> None:
         """Has a sentence drawn at `retry_temperature` at least, lest the same words come again; None: no longer."""
         self.sequence.feedback.hot_sentence = sentence
+
+    def quotations(self, sentence: int, result: VerificationResult) -> list[Quotation]:
+        """What may stand in a sentence's place, which a check has found this of; the best first.
+
+        From its evidence and that of earlier checks, the retrieved units in memory, and the passages in the prompt.
+        """
+        sequence = self.sequence
+        checked = [item.passage for item in (*result.evidence, *sequence.evidence)]
+        units = [unit.passage for unit in sequence.memory.units if unit.lane is Lane.RETRIEVAL]
+        in_prompt = [sequence.sources[id_] for id_ in sorted(sequence.prompt_passages)]
+        passages: dict[str, Passage] = {passage.id: passage for passage in (*checked, *units, *in_prompt)}
+        said = [self.words(index) for index in range(sentence)]
+        excerpts = [item.excerpt for item in result.evidence]
+        return quotations(list(passages.values()), Place(self.question, self.words(sentence), said, excerpts))
 
     def evidence_of(self, result: VerificationResult) -> list[ScoredPassage]:
         """What a check found, as passages for the verification lane."""

@@ -101,6 +101,7 @@ def sentence_data(sentence: Sentence) -> dict[str, Any]:
         "claims": [{"text": claim.text, "verdict": claim.verdict.value} for claim in sentence.claims],
         "attempts": sentence.attempts,
         "removed": list(sentence.removed),
+        **({"quotes": sentence.quotes} if sentence.quotes else {}),
     }
 
 
@@ -151,6 +152,7 @@ def _sentence(sequence: Sequence, span: Span, state: SentenceState) -> Sentence:
         removed=tuple(removed),
         attention=_mean_attention(sequence, span),
         reason=state.reason,
+        quotes=state.quotes,
     )
 
 

@@ -4,6 +4,8 @@ Knows what can be asked for, and not what for: that is in `ewe.policies`.
 """
 
 import time
+from collections.abc import Callable
+from collections.abc import Sequence as Batch
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -13,6 +15,7 @@ from ewe.config import FeedbackConfig
 from ewe.engine import effects
 from ewe.engine.output import publish, record_check, record_retrieval, retrieved_passages
 from ewe.engine.prompt_passages import PromptPassages
+from ewe.engine.quoting import Quoter
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewind import Rewinder
 from ewe.engine.sentence_checks import Check
@@ -62,8 +65,8 @@ class PolicyRunner:
     """Runs one policy for all sequences of an engine.
 
     name: the policy's, for errors. retrieval and verification may be None where the policy never asks for them.
-    feedback: turns what a check found into passages. prompt_passages: puts passages into prompts; None: they become
-    units. remembers: whether memories are searched, too.
+    encode: the tokens of a text that is put into an answer. feedback: turns what a check found into passages.
+    prompt_passages: puts passages into prompts; None: they become units. remembers: whether memories are searched, too.
     """
 
     name: str
@@ -72,6 +75,7 @@ class PolicyRunner:
     retrieval: Worker | None
     verification: Worker | None
     keeper: MemoryKeeper
+    encode: Callable[[str], Batch[int]]
     feedback: FeedbackBuilder | None = None
     prompt_passages: PromptPassages | None = None
     remembers: bool = False
@@ -80,6 +84,7 @@ class PolicyRunner:
         self.needs_entropy = self.policy.reads_entropy(self.config)
         self.holds_text = self.policy.rewrites and (self.verification is not None or not self.policy.verifies)
         self._rewinder = Rewinder(self.keeper)
+        self._quoter = Quoter(self._rewinder, self.encode)
 
     def start(self, sequence: Sequence, is_first: bool = True) -> None:
         """Begins the policy of an answer: before anything is computed, or when it joins the first of its request."""
@@ -159,6 +164,8 @@ class PolicyRunner:
                 self._rewinder.rewind(sequence, index, reason)
             case effects.Restore(index, attempt, reason):
                 self._rewinder.restore(sequence, index, attempt, reason)
+            case effects.Quote(index, quotation):
+                return self._quoter.quote(sequence, index, quotation)
             case effects.End():
                 sequence.end_text(stopped=True)
             case _:

@@ -39,12 +39,16 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class SentenceState:
-    """What checking found about one completed sentence, or why it was not checked."""
+    """What checking found about one completed sentence, or why it was not checked.
+
+    quotes: the id of the passage whose sentence it is, word for word, where it was put into the text.
+    """
 
     verdict: Verdict = Verdict.NOT_CHECKED
     score: float = 0.0
     claims: tuple[Claim, ...] = ()
     reason: str = ""
+    quotes: str = ""
 
     @property
     def support(self) -> float:
