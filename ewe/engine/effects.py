@@ -22,6 +22,8 @@ from ewe.types import Lane, Passage, ScoredPassage, VerificationResult
 if TYPE_CHECKING:
     from ewe.engine.output_text import OutputText, Span
     from ewe.engine.sequence import Sequence
+    from ewe.engine.wordings import Wording
+    from ewe.engine.workers import Job
     from ewe.types.protocols import FeedbackBuilder
 
 # --- What a policy yields. Sentences are named by their index.
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Writes on until something happens, which is the result: Paused, Retrieved or Verified.
+    """Writes on until something happens, which is the result: Paused, Retrieved or Verified; Drawn or Judged.
 
     every: numbers of tokens; the text pauses at every multiple of one of them, and when it has ended.
     """
@@ -106,11 +108,35 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
+class Draw:
+    """Draws several wordings of a sentence in one batch (`Drawn`), where the text ends before it; it stands still."""
+
+    sentence: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Has wordings checked in one batch (`Judged`), of which none is in the text."""
+
+    wordings: tuple[Wording, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Lets the text go on with one of the wordings; what was found of it is told as of any check (`Verified`)."""
+
+    sentence: int
+    judged: Judged
+    chosen: int
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Ends the text here."""
 
 
-Effect = Write | Retrieve | Verify | Remember | Forget | Rewind | Restore | Quote | End
+Effect = Write | Retrieve | Verify | Remember | Forget | Rewind | Restore | Quote | Draw | Judge | Take | End
 Steps = Generator[Effect, Any, None]
 
 # --- What `yield Write(...)` gives.
@@ -127,6 +153,22 @@ class Retrieved:
 
     hits: tuple[ScoredPassage, ...]
     error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The wordings that a Draw asked for."""
+
+    wordings: tuple[Wording, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a Judge found of each wording, in order; job: the check."""
+
+    wordings: tuple[Wording, ...]
+    results: tuple[VerificationResult, ...]
+    job: Job
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,10 @@
 """The text that one sequence has written so far: tokens, characters and sentences, truncated together."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,6 +78,13 @@ class OutputText:
         stopped = bool(piece and self._stop and len(self) >= self._min_tokens and self._find_stop(seen))
         self._find_calls()
         return stopped
+
+    def fork(self) -> OutputText:
+        """A second text that begins with this one and goes its own way."""
+        twin = copy(self)
+        twin.tokens, twin.ids, twin.sentences = list(self.tokens), list(self.ids), list(self.sentences)
+        twin._detokenizer = self._detokenizer.fork()
+        return twin
 
     def finish(self) -> None:
         """Ends the text: trailing bytes become characters, the rest becomes the last sentences; again does nothing."""

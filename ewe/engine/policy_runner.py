@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ewe.config import FeedbackConfig
-from ewe.engine import effects
+from ewe.engine import effects, wordings
 from ewe.engine.output import publish, record_check, record_retrieval, retrieved_passages
 from ewe.engine.prompt_passages import PromptPassages
 from ewe.engine.quoting import Quoter
@@ -20,6 +20,7 @@ from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewind import Rewinder
 from ewe.engine.sentence_checks import Check
 from ewe.engine.sequence import Sequence
+from ewe.engine.wordings import Drawing
 from ewe.engine.workers import Worker
 from ewe.errors import EngineDeadError
 from ewe.types import Lane, Query, VerificationRequest, VerificationResult
@@ -34,6 +35,9 @@ class Action(Enum):
     ENCODE = auto()
     ADD_RETRIEVED = auto()
     APPLY_VERDICTS = auto()
+    DRAW = auto()
+    TAKE_DRAWN = auto()
+    TAKE_JUDGED = auto()
     COMPLETE = auto()
 
 
@@ -52,12 +56,22 @@ def next_action(sequence: Sequence) -> Action:
         return Action.ADD_RETRIEVED if state.retrieval.done else Action.WAIT
     if sequence.schedule.pending_units:
         return Action.ENCODE
+    if state.judging is not None:
+        return Action.TAKE_JUDGED if state.judging.done else Action.WAIT
+    if state.drawing is not None:
+        return _drawing_action(state.drawing)
     if head is not None:
         if head.job.done:
             return Action.APPLY_VERDICTS
         if sequence.finish is not None or any(check.waits for check in state.checks):
             return Action.WAIT
     return Action.RUN if sequence.finish is None else Action.COMPLETE
+
+
+def _drawing_action(drawing: Drawing) -> Action:
+    if not drawing.sides:
+        return Action.DRAW
+    return Action.TAKE_DRAWN if drawing.is_done else Action.WAIT
 
 
 @dataclass(eq=False)
@@ -112,7 +126,7 @@ class PolicyRunner:
             action = next_action(sequence)
             if action is not Action.RUN:
                 sequence.void_placeholder()
-            if action is Action.COMPLETE or sequence.schedule.swapped is not None:
+            if action in (Action.COMPLETE, Action.DRAW) or sequence.schedule.swapped is not None:
                 return action
             if action is Action.ENCODE and self.keeper.is_encoded(sequence):
                 self.keeper.commit(sequence)
@@ -120,6 +134,10 @@ class PolicyRunner:
                 self._end_retrieval(sequence)
             elif action is Action.APPLY_VERDICTS:
                 self._end_check(sequence)
+            elif action is Action.TAKE_DRAWN:
+                self._end_drawing(sequence)
+            elif action is Action.TAKE_JUDGED:
+                self._end_judging(sequence)
             else:
                 self._note(sequence, action)
                 return action
@@ -166,6 +184,10 @@ class PolicyRunner:
                 self._rewinder.restore(sequence, index, attempt, reason)
             case effects.Quote(index, quotation):
                 return self._quoter.quote(sequence, index, quotation)
+            case effects.Draw() | effects.Judge():
+                self._draw(sequence, effect)
+            case effects.Take(index, judged, chosen):
+                wordings.take(sequence, index, judged.wordings, chosen, judged.job)
             case effects.End():
                 sequence.end_text(stopped=True)
             case _:
@@ -241,6 +263,33 @@ class PolicyRunner:
         state.checks.popleft()
         self.keeper.drop_snapshot(check.snapshot)
 
+    def _draw(self, sequence: Sequence, effect: effects.Draw | effects.Judge) -> None:
+        """Begins a drawing, once the text's memory is there, or the check of what was drawn."""
+        state = sequence.feedback
+        if state.checks or state.retrieval is not None or state.drawing is not None or state.judging is not None:
+            raise ValueError("Draw: something else is under way")
+        if isinstance(effect, effects.Judge):
+            if self.verification is None:
+                raise ValueError("Judge: there is no verifier")
+            state.judged = effect.wordings
+            state.judging = wordings.judge(sequence, effect.wordings, self.verification, self.config.timeout)
+        elif effect.sentence != len(sequence.output_text.sentences) or effect.count < 1:
+            raise ValueError("Draw: the text does not end where the sentence begins, or none is asked for")
+        else:
+            state.drawing = Drawing(effect.sentence, effect.count)
+
+    def _end_drawing(self, sequence: Sequence) -> None:
+        drawing, sequence.feedback.drawing = sequence.feedback.drawing, None
+        assert drawing is not None
+        self._resume(sequence, effects.Drawn(drawing.wordings(sequence)))
+
+    def _end_judging(self, sequence: Sequence) -> None:
+        state = sequence.feedback
+        job, drawn = state.judging, state.judged
+        state.judging, state.judged = None, ()
+        assert job is not None
+        self._resume(sequence, effects.Judged(drawn, wordings.results_of(drawn, job), job))
+
     def _note(self, sequence: Sequence, action: Action) -> None:
         """Notes that a pause is over, or that the sequence waits for verdicts alone from now on."""
         state = sequence.feedback
@@ -249,7 +298,7 @@ class PolicyRunner:
             if state.paused_at is not None:
                 sequence.record("resume", waited_s=time.monotonic() - state.paused_at)
                 state.paused_at = None
-        elif action is Action.WAIT and state.retrieval is None and state.checks_awaited_since is None:
+        elif action is Action.WAIT and not (state.retrieval or state.drawing or state.checks_awaited_since):
             state.checks_awaited_since = time.monotonic()
 
     def _fail(self, sequence: Sequence, error: str) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ewe.engine.sampler import Token
     from ewe.engine.units.working_memory import MemoryUnit
+    from ewe.engine.wordings import Drawing, Wording
     from ewe.engine.workers import Job
 
 
@@ -115,7 +116,8 @@ class FeedbackState:
     asked for since. retrieval: the one under way; checks: those under way, oldest first. paused_at,
     checks_awaited_since: seconds of time.monotonic. states: what is known of each sentence. attempts: rejected wordings
     by the code point at which the sentence starts. rewinds: how often the text went back. hot_sentence: index of the
-    sentence that is drawn at a raised temperature.
+    sentence that is drawn at a raised temperature. drawing: wordings that are asked for, or on their way; judging: the
+    check of `judged`, when they are there.
     """
 
     steps: Generator[Any, Any, None] | None = None
@@ -130,6 +132,9 @@ class FeedbackState:
     attempts: dict[int, list[Attempt]] = field(default_factory=dict)
     rewinds: int = 0
     hot_sentence: int | None = None
+    drawing: Drawing | None = None
+    judging: Job | None = None
+    judged: tuple[Wording, ...] = ()
 
     def state_of(self, index: int) -> SentenceState | None:
         """What is known of a sentence, None while it is open."""

@@ -6,7 +6,9 @@ from typing import Any
 from ewe.config import FeedbackConfig, Trigger
 from ewe.engine.effects import (
     Answer,
+    Draw,
     End,
+    Judge,
     Paused,
     Quote,
     Remember,
@@ -15,17 +17,20 @@ from ewe.engine.effects import (
     Retrieved,
     Rewind,
     Steps,
+    Take,
     Verified,
     Verify,
     Write,
     policy,
 )
 from ewe.engine.sentence_checks import SentenceState
+from ewe.engine.wordings import Wording
 from ewe.policies.rag import remember_question
 from ewe.text.check_result import CODE, LOOPS, REPEATS
+from ewe.text.quotation import num_shared
 from ewe.text.search_text import subject_of
 from ewe.text.sentences import code_blocks, is_inside
-from ewe.types import Lane, Verdict
+from ewe.types import Lane, Verdict, VerificationResult
 
 GoesBack = Generator[Any, Any, bool]  # whether the text has gone back
 _QUOTES_TRIED = 3  # Some do not fit into what is left of the answer.
@@ -110,6 +115,7 @@ def _rewrite(answer: Answer, settings: FeedbackConfig, check: Verified, dropped:
         yield Rewind(check.sentence, "refuted" if check.result.verdict is Verdict.REFUTED else "unsupported")
         news = yield Remember(answer.evidence_of(check.result), Lane.VERIFICATION)
         answer.vary(None if news else check.sentence)
+        yield from _draw(answer, settings, check.sentence)
         return True
     if settings.on_exhausted in ("drop", "quote") and not answer.has_grammar:
         is_quoted = settings.on_exhausted == "quote" and (yield from _quote(answer, check))
@@ -119,6 +125,30 @@ def _rewrite(answer: Answer, settings: FeedbackConfig, check: Verified, dropped:
         return False
     yield Restore(check.sentence, best, "keep_best")
     return True
+
+
+def _draw(answer: Answer, settings: FeedbackConfig, sentence: int) -> Steps:
+    """Draws several wordings of a sentence and goes on with the best; one is simply written, and so is the end of JSON.
+
+    So is one whose rewind has reopened the sentence before it.
+    """
+    if settings.wordings == 1 or answer.has_grammar or len(answer.sentences) != sentence:
+        return
+    yield Draw(sentence, settings.wordings)
+    drawn = yield Write()
+    yield Judge(drawn.wordings)
+    judged = yield Write()
+    ranks = [_rank(answer, *pair) for pair in zip(judged.wordings, judged.results, strict=True)]
+    yield Take(sentence, judged, ranks.index(max(ranks)))
+    if answer.is_finished:
+        yield from _verify(answer, settings)  # what follows the sentence, if it ends the text
+
+
+def _rank(answer: Answer, wording: Wording, result: VerificationResult) -> tuple[bool, bool, int, float]:
+    """Higher is better: not refuted and nothing that repeats, supported, nearer to the question, likelier."""
+    fails = result.verdict is Verdict.REFUTED or result.reason in (REPEATS, LOOPS)
+    near = num_shared(answer.question, wording.text)
+    return not fails, result.verdict is Verdict.SUPPORTED, near, wording.mean_logprob
 
 
 def _compare(answer: Answer, settings: FeedbackConfig, check: Verified) -> GoesBack:

@@ -81,6 +81,11 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     return [quotation for _, quotation in ranked]
 
 
+def num_shared(question: str, text: str) -> int:
+    """How many of the words that ask, as stems, a text has."""
+    return len(_stems(subject_of(question)) & _stems(text))
+
+
 def _fits(
     text: str, own: AbstractSet[str], title: AbstractSet[str], names: AbstractSet[str], told: Sequence[AbstractSet[str]]
 ) -> bool:
