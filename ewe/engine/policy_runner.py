@@ -135,9 +135,9 @@ class PolicyRunner:
             elif action is Action.APPLY_VERDICTS:
                 self._end_check(sequence)
             elif action is Action.TAKE_DRAWN:
-                self._end_drawing(sequence)
+                self._resume(sequence, effects.Drawn(wordings.drawn(sequence)))
             elif action is Action.TAKE_JUDGED:
-                self._end_judging(sequence)
+                self._resume(sequence, effects.Judged(*wordings.judged(sequence)))
             else:
                 self._note(sequence, action)
                 return action
@@ -184,8 +184,10 @@ class PolicyRunner:
                 self._rewinder.restore(sequence, index, attempt, reason)
             case effects.Quote(index, quotation):
                 return self._quoter.quote(sequence, index, quotation)
-            case effects.Draw() | effects.Judge():
-                self._draw(sequence, effect)
+            case effects.Draw(index, count):
+                wordings.ask(sequence, index, count)
+            case effects.Judge(drawn):
+                wordings.judge(sequence, drawn, self.verification, self.config.timeout)
             case effects.Take(index, judged, chosen):
                 wordings.take(sequence, index, judged.wordings, chosen, judged.job)
             case effects.End():
@@ -262,33 +264,6 @@ class PolicyRunner:
                 return
         state.checks.popleft()
         self.keeper.drop_snapshot(check.snapshot)
-
-    def _draw(self, sequence: Sequence, effect: effects.Draw | effects.Judge) -> None:
-        """Begins a drawing, once the text's memory is there, or the check of what was drawn."""
-        state = sequence.feedback
-        if state.checks or state.retrieval is not None or state.drawing is not None or state.judging is not None:
-            raise ValueError("Draw: something else is under way")
-        if isinstance(effect, effects.Judge):
-            if self.verification is None:
-                raise ValueError("Judge: there is no verifier")
-            state.judged = effect.wordings
-            state.judging = wordings.judge(sequence, effect.wordings, self.verification, self.config.timeout)
-        elif effect.sentence != len(sequence.output_text.sentences) or effect.count < 1:
-            raise ValueError("Draw: the text does not end where the sentence begins, or none is asked for")
-        else:
-            state.drawing = Drawing(effect.sentence, effect.count)
-
-    def _end_drawing(self, sequence: Sequence) -> None:
-        drawing, sequence.feedback.drawing = sequence.feedback.drawing, None
-        assert drawing is not None
-        self._resume(sequence, effects.Drawn(drawing.wordings(sequence)))
-
-    def _end_judging(self, sequence: Sequence) -> None:
-        state = sequence.feedback
-        job, drawn = state.judging, state.judged
-        state.judging, state.judged = None, ()
-        assert job is not None
-        self._resume(sequence, effects.Judged(drawn, wordings.results_of(drawn, job), job))
 
     def _note(self, sequence: Sequence, action: Action) -> None:
         """Notes that a pause is over, or that the sequence waits for verdicts alone from now on."""

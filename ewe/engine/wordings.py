@@ -48,14 +48,16 @@ class Drawing:
         """Whether all of them are there."""
         return all(side.is_finished for side in self.sides)
 
-    def wordings(self, sequence: Sequence) -> tuple[Wording, ...]:
-        """What has been drawn for a sequence, with what it took in its counters."""
-        stats = sequence.stats
-        stats.passes += max(side.stats.passes for side in self.sides)
-        stats.decode_s += max(side.stats.decode_s for side in self.sides)
-        found = tuple(_wording(side, self.sentence, len(sequence.output_text)) for side in self.sides)
-        stats.tokens_discarded += sum(len(wording.tokens) for wording in found)
-        return found
+
+def ask(sequence: Sequence, sentence: int, count: int) -> None:
+    """Asks for wordings of the sentence that is next; they are drawn once the memory is there.
+
+    Raises ValueError where the text does not end before it, or waits for something else.
+    """
+    _expect_quiet(sequence)
+    if sentence != len(sequence.output_text.sentences) or count < 1:
+        raise ValueError("Draw: the text does not end where the sentence begins, or none is asked for")
+    sequence.feedback.drawing = Drawing(sentence, count)
 
 
 def begin(sequence: Sequence, drawing: Drawing, keeper: MemoryKeeper) -> list[Sequence]:
@@ -67,12 +69,40 @@ def begin(sequence: Sequence, drawing: Drawing, keeper: MemoryKeeper) -> list[Se
     return drawing.sides
 
 
-def judge(sequence: Sequence, wordings: Batch[Wording], verification: Worker, timeout: float) -> Job:
-    """Has all wordings checked in one batch; those without a sentence ask for nothing."""
+def drawn(sequence: Sequence) -> tuple[Wording, ...]:
+    """What has been drawn for a sequence, which goes on; what it took is in its counters."""
+    stats, drawing = sequence.stats, sequence.feedback.drawing
+    assert drawing is not None
+    sequence.feedback.drawing = None
+    stats.passes += max(side.stats.passes for side in drawing.sides)
+    stats.decode_s += max(side.stats.decode_s for side in drawing.sides)
+    found = tuple(_wording(side, drawing.sentence, len(sequence.output_text)) for side in drawing.sides)
+    stats.tokens_discarded += sum(len(wording.tokens) for wording in found)
+    return found
+
+
+def judge(sequence: Sequence, wordings: tuple[Wording, ...], verification: Worker | None, timeout: float) -> None:
+    """Has all wordings checked in one batch; those without a sentence ask for nothing.
+
+    Raises ValueError without a verifier, or where the text waits for something else.
+    """
+    _expect_quiet(sequence)
+    if verification is None:
+        raise ValueError("Judge: there is no verifier")
     request = sequence.request
     asked = partial(VerificationRequest, closed_world=request.asked.closed_world)
     requests = [asked(request.question, wording.before, wording.text) for wording in wordings if wording.text]
-    return verification.submit(requests, timeout)
+    sequence.feedback.judged = wordings
+    sequence.feedback.judging = verification.submit(requests, timeout)
+
+
+def judged(sequence: Sequence) -> tuple[tuple[Wording, ...], tuple[VerificationResult, ...], Job]:
+    """The wordings, what the check that is over has found of each, and this check; the sequence goes on."""
+    state = sequence.feedback
+    wordings, job = state.judged, state.judging
+    assert job is not None
+    state.judged, state.judging = (), None
+    return wordings, results_of(wordings, job), job
 
 
 def results_of(wordings: Batch[Wording], job: Job) -> tuple[VerificationResult, ...]:
@@ -99,6 +129,12 @@ def take(sequence: Sequence, index: int, wordings: Batch[Wording], chosen: int, 
     told = replace(job, result=[results[chosen]], on_done=None)
     state.checks.append(Check(told, (index,), True, state.progress.retrieved))
     state.progress.verified = index + 1
+
+
+def _expect_quiet(sequence: Sequence) -> None:
+    state = sequence.feedback
+    if state.checks or state.retrieval is not None or state.drawing is not None or state.judging is not None:
+        raise ValueError("Draw, Judge: something else is under way")
 
 
 def _record(
