@@ -101,6 +101,8 @@ class RunView:
 
 def _history(data: dict[str, Any]) -> str:
     attempts = data.get("attempts", 1)
+    if data.get("quotes"):
+        return f"quoted from {clean(data['quotes'])}"
     if data["verdict"] == Verdict.REFUTED:
         return f"kept, though refuted, after {counted(attempts, 'attempt')}"
     if not data.get("removed"):

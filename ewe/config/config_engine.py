@@ -113,8 +113,8 @@ class FeedbackConfig(Settings):
     Intervals in generated tokens; entropy thresholds in nats; timeout in seconds per pause. closed_world: whether the
     datastore tells everything, so that what it does not bear is unsupported, and refuted; requests may say otherwise.
     rewrite_when: whether only refuted sentences are written again, or all that are not supported, as with the paper's
-    verifier, which knows nothing between. on_exhausted: what becomes of the last attempt. nest_*: by the paper's
-    letters, with the number of passages and the longest span.
+    verifier, which knows nothing between. wordings: how many are drawn at a rewrite. on_exhausted: what becomes of the
+    last attempt. nest_*: by the paper's letters, with the number of passages and the longest span.
     """
 
     retrieve_every: int = Field(1, gt=0)
@@ -130,7 +130,8 @@ class FeedbackConfig(Settings):
     forms: tuple[FeedbackForm, ...] = ("refuting", "supporting")
     rewrite_when: Literal["refuted", "unsupported"] = "refuted"
     max_attempts: int = Field(3, gt=0)
-    on_exhausted: Literal["keep_best", "drop", "flag"] = "keep_best"
+    wordings: int = Field(1, gt=0, le=64)
+    on_exhausted: Literal["keep_best", "drop", "flag", "quote"] = "keep_best"
     on_repeat: Literal["drop", "keep"] = "drop"
     mode: Literal["blocking", "optimistic"] = "blocking"
     closed_world: bool = False

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ewe.config import Config
+from ewe.engine import wordings
 from ewe.engine.inflight_batch import InflightBatch, Processor, SchedulerOutput, Writer, known_draws, last_tokens
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.next_action import Action
@@ -87,6 +88,7 @@ class EngineCore:
         started = [sequence for sequence in self.sequences if sequence.schedule.is_started]
         plan = self.scheduler.schedule(self._advance_all(started))
         ready = [sequence for sequence, action in self._advance_all(plan.encoded) if action is Action.RUN]
+        plan.candidates = [*plan.candidates, *(sequence for sequence in ready if sequence.drawn is not None)]
         self.scheduler.add_contexts(plan, ready)
         before, self._inflight = self._inflight, self._launch(plan) if plan.rows else None
         if before is not None:
@@ -154,6 +156,8 @@ class EngineCore:
             action = self.policies.advance(sequence)
             if action is Action.COMPLETE:
                 self._finish(sequence)
+            elif action is Action.DRAW and sequence.schedule.swapped is None:
+                wanted += [(side, Action.RUN) for side in self._begin_drawing(sequence)]
             else:
                 wanted.append((sequence, action))
         return wanted
@@ -235,6 +239,14 @@ class EngineCore:
         self.sequences[position:position] = siblings
         return siblings
 
+    def _begin_drawing(self, sequence: Sequence) -> list[Sequence]:
+        """The sequences that draw the wordings that a sequence waits for; they come right after it."""
+        assert sequence.feedback.drawing is not None
+        sides = wordings.begin(sequence, sequence.feedback.drawing, self.keeper)
+        position = self.sequences.index(sequence) + 1
+        self.sequences[position:position] = sides
+        return sides
+
     def _append(self, sequence: Sequence, token: Token) -> None:
         params, draft = sequence.request.params, sequence.output_text
         stopped = draft.append(token)
@@ -253,14 +265,29 @@ class EngineCore:
             num_read = len(sequence.request.prompt_ids) + max(len(sequence.output_text) - 1, 0)
             slots = sequence.table.slots()[:num_read]
             sequence.attention = self.runner.text_attention(slots, len(sequence.request.prompt_ids))
+        if sequence.drawn is not None:
+            self._finish_wording(sequence, sequence.drawn.main)
+            return
         self.policies.close(sequence)
         generation = complete(sequence)
-        sequence.is_finished = True
-        self.scheduler.release(sequence)
-        self.sequences = [item for item in self.sequences if item is not sequence]
+        self._leave(sequence)
         if sequence.asker is None:
             self.on_finish(sequence, generation)
         else:
             self.policies.take_replies(sequence.asker)
-        for sibling in sequence.siblings:  # those that wait for its prompt end with it
-            self.end(sibling, sequence.finish or "error", sequence.error)
+        drawing = sequence.feedback.drawing
+        # Those that wait for its prompt, and those that draw for it, end with it.
+        for other in (*sequence.siblings, *(drawing.sides if drawing is not None else ())):
+            self.end(other, sequence.finish or "error", sequence.error)
+
+    def _finish_wording(self, sequence: Sequence, main: Sequence) -> None:
+        """A wording is there, for whom it was drawn; without it that one has failed."""
+        self._leave(sequence)
+        if sequence.finish == "error":
+            self.end(main, "error", sequence.error)
+
+    def _leave(self, sequence: Sequence) -> None:
+        """Gives back all that a sequence holds."""
+        sequence.is_finished = True
+        self.scheduler.release(sequence)
+        self.sequences = [item for item in self.sequences if item is not sequence]

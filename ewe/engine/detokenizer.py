@@ -1,7 +1,10 @@
 """Tokens to text, one token at a time, with an exact way back."""
 
+from __future__ import annotations
+
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -52,6 +55,12 @@ class Detokenizer:
             mark = _Mark(len(self.text), window_start, len(self._ids))
         self._marks.append(mark)
         return piece
+
+    def fork(self) -> Detokenizer:
+        """A second one in the same state."""
+        twin = copy(self)
+        twin._ids, twin._marks = list(self._ids), list(self._marks)
+        return twin
 
     def flush(self) -> str:
         """The text of trailing tokens that never became a whole character (not added to `text`)."""

@@ -16,12 +16,15 @@ from ewe.config import FeedbackConfig, PipelineConfig
 from ewe.engine.sentence_checks import Attempt, Progress, SentenceState
 from ewe.engine.side_texts import Asking, SideEffect
 from ewe.text.check_result import why_no_claim
+from ewe.text.quotation import Place, Quotation, quotations
 from ewe.text.search_text import is_small_talk
-from ewe.types import Lane, ScoredPassage, VerificationResult
+from ewe.types import Lane, Passage, ScoredPassage, VerificationResult
 
 if TYPE_CHECKING:
     from ewe.engine.output_text import OutputText, Span
     from ewe.engine.sequence import Sequence
+    from ewe.engine.wordings import Wording
+    from ewe.engine.workers import Job
     from ewe.types.protocols import FeedbackBuilder
 
 # --- What a policy yields. Sentences are named by their index.
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Writes on until something happens, which is the result: Paused, Retrieved or Verified.
+    """Writes on until something happens, which is the result: Paused, Retrieved or Verified; Drawn or Judged.
 
     every: numbers of tokens; the text pauses at every multiple of one of them, and when it has ended.
     """
@@ -95,11 +98,48 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class Quote:
+    """Replaces a sentence, and all after it, by one of a passage, which is supported by it; the result: whether it can.
+
+    Otherwise nothing has changed: its tokens would not give its words, or the answer has no room for it.
+    """
+
+    sentence: int
+    quotation: Quotation
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Draws several wordings of a sentence in one batch (`Drawn`), where the text ends before it; it stands still."""
+
+    sentence: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Has wordings checked in one batch (`Judged`), of which none is in the text."""
+
+    wordings: tuple[Wording, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Lets the text go on with one of the wordings; what was found of it is told as of any check (`Verified`)."""
+
+    sentence: int
+    judged: Judged
+    chosen: int
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Ends the text here."""
 
 
-Effect = Write | Retrieve | Verify | Remember | Forget | Rewind | Restore | End | SideEffect
+Effect = (
+    Write | Retrieve | Verify | Remember | Forget | Rewind | Restore | Quote | Draw | Judge | Take | End | SideEffect
+)
 Steps = Generator[Effect, Any, None]
 
 # --- What `yield Write(...)` gives.
@@ -116,6 +156,22 @@ class Retrieved:
 
     hits: tuple[ScoredPassage, ...]
     error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The wordings that a Draw asked for."""
+
+    wordings: tuple[Wording, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a Judge found of each wording, in order; job: the check."""
+
+    wordings: tuple[Wording, ...]
+    results: tuple[VerificationResult, ...]
+    job: Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +266,20 @@ class Answer:
     def vary(self, sentence: int | None) -> None:
         """Has a sentence drawn at `retry_temperature` at least, lest the same words come again; None: no longer."""
         self.sequence.feedback.hot_sentence = sentence
+
+    def quotations(self, sentence: int, result: VerificationResult) -> list[Quotation]:
+        """What may stand in a sentence's place, which a check has found this of; the best first.
+
+        From its evidence and that of earlier checks, the retrieved units in memory, and the passages in the prompt.
+        """
+        sequence = self.sequence
+        checked = [item.passage for item in (*result.evidence, *sequence.evidence)]
+        units = [unit.passage for unit in sequence.memory.units if unit.lane is Lane.RETRIEVAL]
+        in_prompt = [sequence.sources[id_] for id_ in sorted(sequence.prompt_passages)]
+        passages: dict[str, Passage] = {passage.id: passage for passage in (*checked, *units, *in_prompt)}
+        said = [self.words(index) for index in range(sentence)]
+        excerpts = [item.excerpt for item in result.evidence]
+        return quotations(list(passages.values()), Place(self.question, self.words(sentence), said, excerpts))
 
     def evidence_of(self, result: VerificationResult) -> list[ScoredPassage]:
         """What a check found, as passages for the verification lane."""

@@ -247,6 +247,7 @@ class InputProcessor:
                 + f" leaves room for {max(room - 1, 0)}"
             )
         blocks = (num_units + self.copies) * math.ceil(memory.unit_tokens / size) + math.ceil(prefix / size)
+        blocks += self.config.feedback.wordings > 1  # the last one of a text that waits for wordings
         pool_room = (self.manager.num_blocks - 1 - blocks) * size
         if rest >= pool_room:
             raise PromptTooLongError(

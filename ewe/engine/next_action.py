@@ -3,6 +3,7 @@
 from enum import Enum, auto
 
 from ewe.engine.sequence import Sequence
+from ewe.engine.wordings import Drawing
 
 
 class Action(Enum):
@@ -14,6 +15,9 @@ class Action(Enum):
     ADD_RETRIEVED = auto()
     APPLY_VERDICTS = auto()
     TAKE_REPLIES = auto()
+    DRAW = auto()
+    TAKE_DRAWN = auto()
+    TAKE_JUDGED = auto()
     COMPLETE = auto()
 
 
@@ -34,9 +38,19 @@ def next_action(sequence: Sequence) -> Action:
         return Action.ADD_RETRIEVED if state.retrieval.done else Action.WAIT
     if sequence.schedule.pending_units:
         return Action.ENCODE
+    if state.judging is not None:
+        return Action.TAKE_JUDGED if state.judging.done else Action.WAIT
+    if state.drawing is not None:
+        return _drawing_action(state.drawing)
     if head is not None:
         if head.job.done:
             return Action.APPLY_VERDICTS
         if sequence.finish is not None or any(check.waits for check in state.checks):
             return Action.WAIT
     return Action.RUN if sequence.finish is None else Action.COMPLETE
+
+
+def _drawing_action(drawing: Drawing) -> Action:
+    if not drawing.sides:
+        return Action.DRAW
+    return Action.TAKE_DRAWN if drawing.is_done else Action.WAIT

@@ -102,6 +102,7 @@ def sentence_data(sentence: Sentence) -> dict[str, Any]:
         "claims": [{"text": claim.text, "verdict": claim.verdict.value} for claim in sentence.claims],
         "attempts": sentence.attempts,
         "removed": list(sentence.removed),
+        **({"quotes": sentence.quotes} if sentence.quotes else {}),
     }
 
 
@@ -159,6 +160,7 @@ def _sentence(sequence: Sequence, span: Span, state: SentenceState) -> Sentence:
         removed=tuple(removed),
         attention=_mean_attention(sequence, span),
         reason=state.reason,
+        quotes=state.quotes,
     )
 
 

@@ -1,7 +1,10 @@
 """The text that one sequence has written so far: tokens, characters and sentences, truncated together."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +47,7 @@ class OutputText:
         self.sentences: list[Span] = []
         self.text_end: int | None = None
         of_tools = {} if tools is None else {token_id: text for text, token_id in tools.token_ids.items()}
+        self.tokenizer = tokenizer
         self._detokenizer = Detokenizer(tokenizer, prompt_ids, {**(kept or {}), **of_tools})
         self._tools = tools
         self._prose_end: int | None = None
@@ -87,6 +91,13 @@ class OutputText:
         self._is_finished = True
         return self.text_end is not None
 
+    def fork(self) -> OutputText:
+        """A second text that begins with this one and goes its own way."""
+        twin = copy(self)
+        twin.tokens, twin.ids, twin.sentences = list(self.tokens), list(self.ids), list(self.sentences)
+        twin._detokenizer = self._detokenizer.fork()
+        return twin
+
     def finish(self) -> None:
         """Ends the text: trailing bytes become characters, the rest becomes the last sentences; again does nothing."""
         if self._is_finished:
@@ -115,6 +126,20 @@ class OutputText:
         self.sentences += spans
         return any(stopped)
 
+    def takes(self, text: str) -> bool:
+        """Whether this may be the text: no stop string and no call is in it, and none has begun at its end."""
+        tools = self._tools
+        if tools is not None and (tools.begin_of_calls(text) is not None or tools.held_back(text)):
+            return False
+        return not _overlap(text, self._stop) and not any(stop in text for stop in self._stop)
+
+    def append_sentences(self, tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> None:
+        """Appends tokens that nobody has drawn, and the sentences, by code points, that the text has with them."""
+        for token in tokens:
+            self.append(token)
+        offset = self._known_end()
+        self._add_sentences([(start - offset, end - offset) for start, end in places])
+
     def truncate(self, num_tokens: int) -> None:
         """Drops all but the first `num_tokens` tokens, and every trace of the others."""
         del self.tokens[num_tokens:]
@@ -134,6 +159,10 @@ class OutputText:
     def tokens_before(self, position: int) -> int:
         """How many tokens a rewind to the code point `position` keeps: those that end at or before it."""
         return self._detokenizer.tokens_ending_by(position)
+
+    def end_of(self, num_tokens: int) -> int:
+        """The code point at which the first `num_tokens` tokens end."""
+        return self._detokenizer.end_of(num_tokens)
 
     def fixed_chars(self, num_tokens: int) -> int:
         """Length of the first `num_tokens` tokens' text without an end that a stop string could still take away."""

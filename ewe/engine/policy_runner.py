@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any
 
 from ewe.config import FeedbackConfig, PipelineConfig
-from ewe.engine import effects
+from ewe.engine import effects, wordings
 from ewe.engine.composed import adopt
 from ewe.engine.next_action import Action, next_action
 from ewe.engine.output import publish, record_check, record_retrieval, retrieved_passages
 from ewe.engine.prompt_passages import PromptPassages
+from ewe.engine.quoting import Quoter
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.request import Request
 from ewe.engine.rewind import Rewinder
@@ -53,6 +54,7 @@ class PolicyRunner:
         self.needs_entropy = self.policy.reads_entropy(self.config)
         self.holds_text = self.policy.rewrites and (self.verification is not None or not self.policy.verifies)
         self._rewinder = Rewinder(self.keeper)
+        self._quoter = Quoter(self._rewinder, self.side.prompts.encode)
 
     def check(self, request: Request) -> None:
         """Raises InvalidRequestError for what a request cannot have under this policy."""
@@ -89,7 +91,7 @@ class PolicyRunner:
             action = next_action(sequence)
             if action is not Action.RUN:
                 sequence.void_placeholder()
-            if action is Action.COMPLETE or sequence.schedule.swapped is not None:
+            if action in (Action.COMPLETE, Action.DRAW) or sequence.schedule.swapped is not None:
                 return action
             if action is Action.ENCODE and self.keeper.is_encoded(sequence):
                 self.keeper.commit(sequence)
@@ -99,6 +101,10 @@ class PolicyRunner:
                 self._end_check(sequence)
             elif action is Action.TAKE_REPLIES:
                 self.take_replies(sequence)
+            elif action is Action.TAKE_DRAWN:
+                self._resume(sequence, effects.Drawn(wordings.drawn(sequence)))
+            elif action is Action.TAKE_JUDGED:
+                self._resume(sequence, effects.Judged(*wordings.judged(sequence)))
             else:
                 self._note(sequence, action)
                 return action
@@ -189,6 +195,14 @@ class PolicyRunner:
                 self._rewinder.rewind(sequence, index, reason)
             case effects.Restore(index, attempt, reason):
                 self._rewinder.restore(sequence, index, attempt, reason)
+            case effects.Quote(index, quotation):
+                return self._quoter.quote(sequence, index, quotation)
+            case effects.Draw(index, count):
+                wordings.ask(sequence, index, count)
+            case effects.Judge(drawn):
+                wordings.judge(sequence, drawn, self.verification, self.config.timeout)
+            case effects.Take(index, judged, chosen):
+                wordings.take(sequence, index, judged.wordings, chosen, judged.job)
             case effects.End():
                 sequence.end_text(stopped=True)
             case _:
@@ -272,7 +286,7 @@ class PolicyRunner:
             if state.paused_at is not None:
                 sequence.record("resume", waited_s=time.monotonic() - state.paused_at)
                 state.paused_at = None
-        elif action is Action.WAIT and state.side is None and state.retrieval is None:
+        elif action is Action.WAIT and not (state.side or state.retrieval or state.drawing):
             state.checks_awaited_since = state.checks_awaited_since or time.monotonic()
 
     def _end(self, sequence: Sequence, reason: FinishReason, error: str = "") -> None:

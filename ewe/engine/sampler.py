@@ -1,7 +1,7 @@
 """Choosing the next token of every row from its logits: what the sampler is told of a sequence, and what it answers.
 
-A draw depends only on (seed, index, position, stream), so a request samples alike in any batch, and a rewind needs no
-state to be restored.
+A draw depends only on (seed, index, position, stream, wording), so a request samples alike in any batch, and a rewind
+needs no state to be restored.
 """
 
 import math
@@ -71,7 +71,8 @@ class PlaceholderToken:
 class SamplingRow:
     """What the sampler needs to know about one sequence.
 
-    seed: the sequence's own; index: which of `n` answers; stream: changes with every rewind. temperature overrides the
+    seed: the sequence's own; index: which of `n` answers; stream: changes with every rewind; wording: which of those
+    that are drawn of one sentence. temperature overrides the
     request's (after a rewind that brought no new memory). banned: ids that must not be drawn now. num_placeholders:
     tokens after the output's that have been drawn and are not known yet.
     allowed: bool [vocab], the only ids that may be drawn now (None: all).
@@ -87,6 +88,7 @@ class SamplingRow:
     banned: Sequence[int] = ()
     allowed: npt.NDArray[np.bool_] | None = None
     num_placeholders: int = 0
+    wording: int = 0
 
     @property
     def is_plain_greedy(self) -> bool:
@@ -109,7 +111,7 @@ class SamplingRow:
     def random_stream(self) -> tuple[tuple[int, int], tuple[int, int, int, int]]:
         """Philox's key and counter of the next draw; a seed of any size and sign is taken."""
         position = len(self.output_ids) + self.num_placeholders
-        return (self.seed & _MASK_64, self.index), (0, 0, position, self.stream)
+        return (self.seed & _MASK_64, self.index), (0, self.wording, position, self.stream)
 
 
 def sample(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> Drawing:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ewe.engine.sequence import Sequence
     from ewe.engine.side_runner import SideWork
     from ewe.engine.units.working_memory import MemoryUnit
+    from ewe.engine.wordings import Drawing, Wording
     from ewe.engine.workers import Job
 
 
@@ -41,12 +42,16 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class SentenceState:
-    """What checking found about one completed sentence, or why it was not checked."""
+    """What checking found about one completed sentence, or why it was not checked.
+
+    quotes: the id of the passage whose sentence it is, word for word, where it was put into the text.
+    """
 
     verdict: Verdict = Verdict.NOT_CHECKED
     score: float = 0.0
     claims: tuple[Claim, ...] = ()
     reason: str = ""
+    quotes: str = ""
 
     @property
     def support(self) -> float:
@@ -113,9 +118,10 @@ class FeedbackState:
     asked for since. retrieval: the one under way; checks: those under way, oldest first. paused_at,
     checks_awaited_since: seconds of time.monotonic. states: what is known of each sentence. attempts: rejected wordings
     by the code point at which the sentence starts. rewinds: how often the text went back. hot_sentence: index of the
-    sentence that is drawn at a raised temperature. side: what the policy waits for beside the text; num_asked: how many
-    texts it has asked for; draft: the last one that was an answer of its own; check_latency_s: of the last check of
-    given texts. is_composed: whether the text is not drawn from the request's prompt, but made of such texts.
+    sentence that is drawn at a raised temperature. drawing: wordings that are asked for, or on their way; judging: the
+    check of `judged`, when they are there. side: what the policy waits for beside the text; num_asked: how many texts
+    it has asked for; draft: the last one that was an answer of its own; check_latency_s: of the last check of given
+    texts. is_composed: whether the text is not drawn from the request's prompt, but made of such texts.
     """
 
     steps: Generator[Any, Any, Any] | None = None
@@ -135,6 +141,9 @@ class FeedbackState:
     draft: Sequence | None = None
     check_latency_s: float = 0.0
     is_composed: bool = False
+    drawing: Drawing | None = None
+    judging: Job | None = None
+    judged: tuple[Wording, ...] = ()
 
     def state_of(self, index: int) -> SentenceState | None:
         """What is known of a sentence, None while it is open."""

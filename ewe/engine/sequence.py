@@ -98,6 +98,15 @@ class ScheduleState:
     queued_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """What a sequence is that draws one wording, of several, of a sentence of another one; both by their numbers."""
+
+    main: Sequence
+    wording: int
+    sentence: int
+
+
 @dataclass(slots=True, eq=False)
 class Sequence:
     """The whole state of one answer.
@@ -108,8 +117,8 @@ class Sequence:
     and shown as a draft. prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked
     for. prompt_passages: ids of the passages that retrieval has put into the prompt. sentence: how a sentence began
     that the text is to end with; None: it goes on. asker: the answer whose policy has asked for this text, if it is no
-    answer itself. wants_attention: whether to note, when it ends, what its text
-    attended to; attention: this.
+    answer itself. wants_attention: whether to note, when it ends, what its text attended to; attention: this. drawn:
+    for whom it only draws a wording; None: it is an answer.
     """
 
     request: TokenizedRequest
@@ -141,6 +150,7 @@ class Sequence:
     asker: Sequence | None = None
     wants_attention: bool = False
     attention: TextAttention | None = None
+    drawn: Drawn | None = None
 
     @property
     def deadline(self) -> float | None:
@@ -173,6 +183,9 @@ class Sequence:
     @property
     def has_sentence(self) -> bool:
         """Whether the sentence has ended that the text is to end with."""
+        if self.drawn is not None:
+            self.output_text.find_sentences()
+            return len(self.output_text.sentences) > self.drawn.sentence
         return self.sentence is not None and self.output_text.sentence_end(self.sentence) is not None
 
     @property
@@ -223,6 +236,7 @@ class Sequence:
             banned=banned if self.grammar is None else (),
             allowed=None if self.grammar is None else self.grammar.allowed_but(banned),
             num_placeholders=num_placeholders,
+            wording=0 if self.drawn is None else self.drawn.wording,
         )
 
     def end_text(self, stopped: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 TRACED_EVENTS = frozenset(
     {
         *("retrieving", "retrieval", "checking", "verification", "rewind", "refresh", "evict", "restore"),
-        *("asking", "answered", "decision"),
+        *("quote", "asking", "answered", "decision"),
     }
 )
 """Kinds of trace events that a stream shows, too."""

@@ -165,7 +165,7 @@ class Sentence:
     """One sentence of the answer with its verdict and history; start and end are code points of `Generation.text`.
 
     removed: earlier wordings that were refuted and rewritten. attention: share per source id (empty unless asked for).
-    reason: why a sentence was not checked.
+    reason: why a sentence was not checked. quotes: the id of the passage that it was copied from, word for word.
     """
 
     text: str
@@ -179,6 +179,7 @@ class Sentence:
     removed: tuple[str, ...] = ()
     attention: dict[str, float] = field(default_factory=dict)
     reason: str = ""
+    quotes: str = ""
 
 
 @dataclass(frozen=True, slots=True)

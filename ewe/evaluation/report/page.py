@@ -65,6 +65,7 @@ def _sentence(sentence: Sentence, generation: Generation, axis: Any) -> dict[str
         "claims": sentence.claims,
         "source_ids": sentence.source_ids,
         "attention": sentence.attention,
+        "quotes": sentence.quotes,
         "evidence": final[-1].get("evidence", []) if final else [],
         "removed": removed,
         "runs": axis.pieces(axis.token_of(sentence.start), axis.token_of(sentence.end)),

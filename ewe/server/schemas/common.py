@@ -167,7 +167,8 @@ class EweClaim(AnswerModel):
 class EweSentence(AnswerModel):
     """A sentence between two code points of the text of `choice`; reason: why it was not checked.
 
-    attention: the share of attention per source id, where the engine computes it.
+    attention: the share of attention per source id, where the engine computes it. quotes: the id of the source whose
+    sentence it is, word for word; empty if the model wrote it.
     """
 
     choice: int = 0
@@ -180,6 +181,7 @@ class EweSentence(AnswerModel):
     claims: list[EweClaim]
     reason: str = ""
     attention: dict[str, float] = Field(default_factory=dict)
+    quotes: str = ""
 
 
 class EweSource(AnswerModel):

@@ -62,6 +62,7 @@ function drawEvidence(generation, index) {
   body.replaceChildren(
     badge(sentence.verdict, sentence.claims.length ? ` · ${number(sentence.score)}` : ''),
     el('p', { class: 'quote' }, sentence.text),
+    sentence.quotes ? el('p', { class: 'note' }, 'A quotation: word for word from its source.') : '',
     sentence.reason ? el('p', { class: 'note' }, sentence.reason) : '',
     ...section('Claims', sentence.claims.map(claimNode)),
     ...section('Evidence', folded(sentence.evidence.map((item) => proof(item, generation.sources)))),

@@ -1,0 +1,181 @@
+"""Several wordings of one sentence, drawn side by side: each continues the same text over the same blocks and units."""
+
+from __future__ import annotations
+
+from collections import abc
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ewe.engine.output import show
+from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.sampler import Token
+from ewe.engine.sentence_checks import Check, FeedbackState
+from ewe.engine.sequence import Drawn, ScheduleState, Sequence
+from ewe.engine.units.working_memory import WorkingMemory
+from ewe.engine.workers import Job, Worker
+from ewe.types import FinishReason, VerificationRequest, VerificationResult
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """One drawing of a sentence. before: the text up to it; text: empty if the answer ended without one.
+
+    tokens: those after the text that was there; the first words of what follows may be among them, as they showed that
+    the sentence was complete. finish: why the whole text ended with it, if it did.
+    """
+
+    before: str
+    text: str
+    tokens: tuple[Token, ...]
+    finish: FinishReason | None
+
+    @property
+    def mean_logprob(self) -> float:
+        """The mean natural-log probability of its tokens."""
+        return sum(token.logprob for token in self.tokens) / max(len(self.tokens), 1)
+
+
+@dataclass(slots=True, eq=False)
+class Drawing:
+    """Wordings of the sentence with a number, on their way. sides: the sequences that write them, once it has begun."""
+
+    sentence: int
+    count: int
+    sides: list[Sequence] = field(default_factory=list)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all of them are there."""
+        return all(side.is_finished for side in self.sides)
+
+
+def ask(sequence: Sequence, sentence: int, count: int) -> None:
+    """Asks for wordings of the sentence that is next; they are drawn once the memory is there.
+
+    Raises ValueError where the text does not end before it, or waits for something else.
+    """
+    _expect_quiet(sequence)
+    if sentence != len(sequence.output_text.sentences) or count < 1:
+        raise ValueError("Draw: the text does not end where the sentence begins, or none is asked for")
+    sequence.feedback.drawing = Drawing(sentence, count)
+
+
+def begin(sequence: Sequence, drawing: Drawing, keeper: MemoryKeeper) -> list[Sequence]:
+    """The sequences that write the wordings: forks that share the context's blocks, its units and its prefix.
+
+    The first one is drawn as the text itself would go on; the others at `retry_temperature` at least.
+    """
+    drawing.sides = [_fork(sequence, drawing, number, keeper) for number in range(drawing.count)]
+    return drawing.sides
+
+
+def drawn(sequence: Sequence) -> tuple[Wording, ...]:
+    """What has been drawn for a sequence, which goes on; what it took is in its counters."""
+    stats, drawing = sequence.stats, sequence.feedback.drawing
+    assert drawing is not None
+    sequence.feedback.drawing = None
+    stats.passes += max(side.stats.passes for side in drawing.sides)
+    stats.decode_s += max(side.stats.decode_s for side in drawing.sides)
+    found = tuple(_wording(side, drawing.sentence, len(sequence.output_text)) for side in drawing.sides)
+    stats.tokens_discarded += sum(len(wording.tokens) for wording in found)
+    return found
+
+
+def judge(sequence: Sequence, wordings: tuple[Wording, ...], verification: Worker | None, timeout: float) -> None:
+    """Has all wordings checked in one batch; those without a sentence ask for nothing.
+
+    Raises ValueError without a verifier, or where the text waits for something else.
+    """
+    _expect_quiet(sequence)
+    if verification is None:
+        raise ValueError("Judge: there is no verifier")
+    request = sequence.request
+    asked = partial(VerificationRequest, closed_world=request.asked.closed_world)
+    requests = [asked(request.question, wording.before, wording.text) for wording in wordings if wording.text]
+    sequence.feedback.judged = wordings
+    sequence.feedback.judging = verification.submit(requests, timeout)
+
+
+def judged(sequence: Sequence) -> tuple[tuple[Wording, ...], tuple[VerificationResult, ...], Job]:
+    """The wordings, what the check that is over has found of each, and this check; the sequence goes on."""
+    state = sequence.feedback
+    wordings, job = state.judged, state.judging
+    assert job is not None
+    state.judged, state.judging = (), None
+    return wordings, results_of(wordings, job), job
+
+
+def results_of(wordings: abc.Sequence[Wording], job: Job) -> tuple[VerificationResult, ...]:
+    """What a finished job found of each wording: nothing of those without a sentence, or if it failed."""
+    found = iter(() if job.error else job.result)
+    return tuple(next(found, VerificationResult()) if wording.text else VerificationResult() for wording in wordings)
+
+
+def take(sequence: Sequence, index: int, wordings: abc.Sequence[Wording], chosen: int, job: Job) -> None:
+    """Lets the text go on with one of the wordings; what the job found of it is told as of any check."""
+    wording, results = wordings[chosen], results_of(wordings, job)
+    _record(sequence, index, wordings, results, chosen)
+    start = len(wording.before)
+    end = start + len(wording.text)
+    sequence.output_text.append_sentences(wording.tokens, [(start, end)] if wording.text else [])
+    sequence.stats.tokens_discarded -= len(wording.tokens)
+    sequence.end_text(stopped=wording.finish == "stop")
+    if not wording.text:
+        return
+    state = sequence.feedback
+    show(sequence)  # before its check is announced
+    attempt = state.attempt_at(start)
+    sequence.record("checking", number=index + 1, start=start, end=end, text=wording.text, attempt=attempt)
+    told = replace(job, result=[results[chosen]])
+    state.checks.append(Check(told, (index,), True, state.progress.retrieved))
+    state.progress.verified = index + 1
+
+
+def _expect_quiet(sequence: Sequence) -> None:
+    state = sequence.feedback
+    if state.checks or state.retrieval is not None or state.drawing is not None or state.judging is not None:
+        raise ValueError("Draw, Judge: something else is under way")
+
+
+def _record(
+    sequence: Sequence,
+    index: int,
+    wordings: abc.Sequence[Wording],
+    results: abc.Sequence[VerificationResult],
+    chosen: int,
+) -> None:
+    drawn = [
+        {"text": wording.text, "verdict": result.verdict.value, "logprob": wording.mean_logprob}
+        for wording, result in zip(wordings, results, strict=True)
+    ]
+    sequence.record("wordings", number=index + 1, wordings=drawn, chosen=chosen)
+
+
+def _fork(sequence: Sequence, drawing: Drawing, number: int, keeper: MemoryKeeper) -> Sequence:
+    settings, feedback = keeper.config, sequence.feedback
+    side = Sequence(
+        request=sequence.request,
+        index=sequence.index,
+        output_text=sequence.output_text.fork(),
+        table=sequence.table.fork(),
+        memory=WorkingMemory(settings.retrieval_units, settings.verification_units, settings.refresh == "lowest_score"),
+        feedback=FeedbackState(
+            rewinds=feedback.rewinds, hot_sentence=drawing.sentence if number else feedback.hot_sentence
+        ),
+        schedule=ScheduleState(is_started=True, is_admitted=True),
+        arrived=sequence.arrived,
+        drawn=Drawn(sequence, number, drawing.sentence),
+    )
+    keeper.fork(sequence, side)
+    return side
+
+
+def _wording(side: Sequence, sentence: int, kept: int) -> Wording:
+    draft = side.output_text
+    tokens = tuple(draft.tokens[kept:])
+    # It also ends once its sentence is complete: the text goes on then.
+    ended = side.finish if side.finish == "stop" or len(draft) >= side.request.max_tokens else None
+    if sentence >= len(draft.sentences):
+        return Wording(draft.text, "", tokens, ended)
+    span = draft.sentences[sentence]
+    return Wording(draft.text[: span.start], draft.text_of(span), tokens, ended)

@@ -1,0 +1,138 @@
+"""Sentences of passages that may stand in an answer, word for word, in the place of one that is not to stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from ewe.text.english import FUNCTION_WORDS, stem, words_of
+from ewe.text.prompt_injection import addresses_the_reader
+from ewe.text.search_text import IN_ANY_QUESTION, subject_of
+from ewe.text.sentences import SentenceSplitter
+from ewe.text.words import words
+from ewe.types import Passage
+
+FEWEST_WORDS, MOST_WORDS = 8, 45
+_ABOUT = 0.5  # Share of the names of what is asked about that a sentence and its passage's title must have.
+_SAID = 0.75  # Share of a sentence's words that one sentence has said, from which on it says nothing new.
+_DECIDES = 0.5  # What it counts that a check was decided by a sentence, beside shares of words.
+
+_WRAPPED = re.compile(r"(?<=[^\n]{40})\n(?=[^\n])")  # a line break in running text, not one after a heading
+# No list item, markup or citation mark, and an end.
+_WHOLE = re.compile(r"[\"“‘']?(?:\d|[^\W\d_])[^\n\[\]{}<>|@#*=^~\\_]*[.!][\"”’']?\Z")
+_URL = re.compile(r"https?:|www\.")
+_PAIRS = ("()", "“”", "«»")
+_POINTS_BACK = words_of("he she it they him her them his hers its their theirs himself herself itself themselves")
+_GOES_ON = words_of(
+    """this that these those such there here and but or nor so yet also then thus hence therefore however moreover
+    furthermore additionally besides instead meanwhile otherwise nevertheless nonetheless consequently accordingly
+    similarly likewise conversely afterwards subsequently indeed finally eventually still both another other others
+    i we you my our your"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """A sentence of a passage, word for word."""
+
+    passage: Passage
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a quotation is to stand: the question, the wording that it replaces, and the sentences before it.
+
+    decided_by: the texts by which the wording was judged.
+    """
+
+    question: str
+    wording: str
+    said: Sequence[str] = ()
+    decided_by: Sequence[str] = ()
+
+    @property
+    def names(self) -> AbstractSet[str]:
+        """What a quotation must be about: the names in the question, else in the wording, else the question's words."""
+        subject = subject_of(self.question)
+        return _names(subject) or _names(self.wording) or _stems(subject)
+
+
+def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
+    """Whole sentences of the passages that tell something new about the same, and can be understood there; best first.
+
+    Better is what has more words of the wording and of the question, by the veracity of its passage.
+    """
+    names, wording, question = place.names, _stems(place.wording), _stems(subject_of(place.question))
+    told = [_stems(sentence) for sentence in place.said]
+    found: dict[str, tuple[float, Quotation]] = {}
+    for passage in passages:
+        title = _stems(passage.title)
+        for text in _whole_sentences(passage.text):
+            own = _stems(text)
+            if text in found or not _fits(text, own, title, names, told):
+                continue
+            decides = _DECIDES * any(text in other for other in place.decided_by)
+            likeness = _share(wording, own) + _share(question, own | title) + decides
+            found[text] = likeness * passage.veracity, Quotation(passage, text)
+    ranked = sorted(found.values(), key=lambda pair: pair[0], reverse=True)
+    return [quotation for _, quotation in ranked]
+
+
+def num_shared(question: str, text: str) -> int:
+    """How many of the words that ask, as stems, a text has."""
+    return len(_stems(subject_of(question)) & _stems(text))
+
+
+def _fits(
+    text: str, own: AbstractSet[str], title: AbstractSet[str], names: AbstractSet[str], told: Sequence[AbstractSet[str]]
+) -> bool:
+    """Whether a sentence with these stems is about these names, says something new, and is clear after the last one."""
+    leans = _leans(text, title or names)
+    if leans and not (told and _share(title or names, told[-1]) >= _ABOUT):
+        return False
+    is_about = _share(names, own | title) >= _ABOUT and (leans or not names.isdisjoint(own))
+    return is_about and all(_share(own, before) < _SAID for before in told)
+
+
+def _whole_sentences(text: str) -> Iterator[str]:
+    """The sentences that can stand alone: neither headings nor lists, neither short nor long, with every bracket."""
+    running = _WRAPPED.sub(" ", text)
+    for start, end in _splitter.split(running):
+        sentence = running[start:end]
+        said = words(sentence)
+        if not FEWEST_WORDS <= len(said) <= MOST_WORDS or said[0] in _GOES_ON or sentence[0].islower():
+            continue
+        is_paired = all(sentence.count(pair[0]) == sentence.count(pair[1]) for pair in _PAIRS)
+        is_plain = is_paired and sentence.count('"') % 2 == 0 and not _URL.search(sentence)
+        if is_plain and _WHOLE.match(sentence) and not addresses_the_reader(sentence):
+            yield sentence
+
+
+def _leans(text: str, subject: AbstractSet[str]) -> bool:
+    """Whether a pronoun comes before anything that names the subject, so that a sentence before must tell of whom."""
+    for word in words(text):
+        if stem(word) in subject:
+            return False
+        if word in _POINTS_BACK:
+            return True
+    return False
+
+
+def _share(wanted: AbstractSet[str], there: AbstractSet[str]) -> float:
+    return len(wanted & there) / len(wanted) if wanted else 0.0
+
+
+def _stems(text: str) -> AbstractSet[str]:
+    return {stem(word) for word in words(text) if word not in IN_ANY_QUESTION}
+
+
+def _names(text: str) -> AbstractSet[str]:
+    """The stems of capitalised words; the first word of a sentence is one unless it is a function word."""
+    written = [part for part in text.split() if part.lstrip("\"'“‘(")[:1].isupper()]
+    return {stem(word) for word in words(" ".join(written)) if word not in FUNCTION_WORDS}
+
+
+_splitter = SentenceSplitter()
