@@ -82,7 +82,7 @@ class ComposedAnswer:
             index=sequence.index,
             error=error,
         )
-        sequence.emit("finish", {"reason": reason}, generation)
+        sequence.emit("finish", {"reason": reason, "queued_s": sequence.schedule.queued_s}, generation)
         return generation
 
     def _emit_draft(self, text: str) -> None:
