@@ -118,8 +118,8 @@ def stand_in_engine(
     pool = KVPool([LayerShape(1, 1, 1)], blocks, _BLOCK, torch.float32, "cpu")
     backend = TritonBackend(pool.device, _BLOCK, num_kv_heads=8)
     backend.wanted_pieces, backend._multiprocessors = _WANTED_PIECES, _MULTIPROCESSORS
-    tokenizer, model = build_tokenizer(_VOCABULARY), argparse.Namespace(device=pool.device)
-    loaded = LoadedModel(model, tokenizer, 1 << 14, frozenset({tokenizer.eos_token_id}), _VOCABULARY)
+    tokenizer = build_tokenizer(_VOCABULARY)
+    loaded = LoadedModel(None, tokenizer, 1 << 14, frozenset({tokenizer.eos_token_id}), _VOCABULARY)
     first_word = len(tokenizer.all_special_ids) + 256
     runner = InstantRunner(InstantDecoder(pool, backend, config.memory.num_units, lowest=first_word))
     return wire(config, components, on_finish, loaded, pool, runner)

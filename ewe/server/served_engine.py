@@ -44,7 +44,7 @@ class ServedEngine(ABC):
     """One running engine.
 
     prompts: of conversations, with the tokenizer. tokenizing: checks requests. summary: what is on. device: where the
-    model is; memory_lines: what its memory holds. memories: None where there are none. sentence_models: those of the
+    KV pool is; memory_lines: what its memory holds. memories: None where there are none. sentence_models: those of the
     datastore's retrieval.
     """
 
@@ -104,7 +104,7 @@ class LocalEngine(ServedEngine):
         self.prompts = llm
         self.tokenizing = client.engine.input_processor
         self.summary = self._components.summary
-        self.device = str(client.engine.loaded.model.device)
+        self.device = str(client.engine.pool.device)
         budget = client.engine.budget
         self.memory_lines = tuple(budget.lines()) if budget is not None else ()
         self.memories = self._components.memories
