@@ -43,6 +43,7 @@ _BLOCK = 16
 # What an H100 asks for with Llama-3.1-8B's eight key heads.
 _WANTED_PIECES = 99
 _MULTIPROCESSORS = 132
+_NOTHING = Components(None, None)
 
 
 class InstantGraph:
@@ -94,9 +95,9 @@ class InstantRunner:
         """Nothing is held."""
 
 
-def make_engine(rows: int, units: int, unit_tokens: int, capacity: int) -> Engine:
-    """An engine for so many rows, with units of so many tokens that all share, and room for `capacity` tokens."""
-    config = Config.model_validate(
+def engine_config(rows: int, units: int, unit_tokens: int) -> Config:
+    """Settings of an engine for so many rows, with units of so many tokens."""
+    return Config.model_validate(
         {
             "policy": "ewe",
             "memory": {"retrieval_units": units, "verification_units": 0, "unit_tokens": unit_tokens},
@@ -104,13 +105,24 @@ def make_engine(rows: int, units: int, unit_tokens: int, capacity: int) -> Engin
             "scheduler": {"max_num_seqs": rows, "max_num_batched_tokens": 8192, "async_scheduling": True},
         }
     )
-    pool = KVPool([LayerShape(1, 1, 1)], capacity // _BLOCK + rows + 2, _BLOCK, torch.float32, "cpu")
+
+
+def stand_in_engine(
+    config: Config,
+    capacity: int,
+    on_finish: Callable[[Any, Any], None] = lambda sequence, generation: None,
+    components: Components = _NOTHING,
+) -> Engine:
+    """An engine whose units all rows share, with room for `capacity` tokens."""
+    blocks = capacity // _BLOCK + config.scheduler.max_num_seqs + 2
+    pool = KVPool([LayerShape(1, 1, 1)], blocks, _BLOCK, torch.float32, "cpu")
     backend = TritonBackend(pool.device, _BLOCK, num_kv_heads=8)
     backend.wanted_pieces, backend._multiprocessors = _WANTED_PIECES, _MULTIPROCESSORS
     tokenizer = build_tokenizer(_VOCABULARY)
     loaded = LoadedModel(None, tokenizer, 1 << 14, frozenset({tokenizer.eos_token_id}), _VOCABULARY)
-    runner = InstantRunner(InstantDecoder(pool, backend, units, lowest=len(tokenizer.all_special_ids) + 256))
-    return wire(config, Components(None, None), lambda sequence, generation: None, loaded, pool, runner)
+    first_word = len(tokenizer.all_special_ids) + 256
+    runner = InstantRunner(InstantDecoder(pool, backend, config.memory.num_units, lowest=first_word))
+    return wire(config, components, on_finish, loaded, pool, runner)
 
 
 def calls_of(step: Callable[[], object]) -> int:
@@ -132,7 +144,8 @@ def calls_of(step: Callable[[], object]) -> int:
 def measure(rows: int, arguments: argparse.Namespace) -> dict[str, float]:
     """Milliseconds of processor time per step, the median over steps in which all rows decode; calls per row."""
     units, unit_tokens, context, steps = (2, 32, 32, 8) if arguments.smoke else (8, 256, 512, 64 * arguments.repeats)
-    engine = make_engine(rows, units, unit_tokens, units * unit_tokens + rows * (context + steps + 64))
+    capacity = units * unit_tokens + rows * (context + steps + 64)
+    engine = stand_in_engine(engine_config(rows, units, unit_tokens), capacity)
     documents = [text_of(unit_tokens, number) for number in range(units)]
     events: list[StreamEvent] = []
     for number in range(rows):

@@ -31,6 +31,7 @@ BENCHMARKS = (
     "verification_overhead",
     "serve",
     "server_overhead",
+    "served_step",
     "replicas",
     "overload",
     "tenants",

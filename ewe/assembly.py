@@ -20,7 +20,7 @@ from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
 from ewe.engine.core import EngineCore
 from ewe.engine.effects import Policy
 from ewe.engine.grammar import Grammars
-from ewe.engine.input_processor import InputProcessor, Limits
+from ewe.engine.input_processor import InputProcessor
 from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.engine.kvcache.pool import KVPool, TokenStates
 from ewe.engine.model_runner import ModelRunner, layer_shapes
@@ -33,6 +33,7 @@ from ewe.engine.precompute import open_precomputed
 from ewe.engine.prompt_maker import PromptMaker
 from ewe.engine.prompt_passages import PromptPassages
 from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.request_tokenizer import Limits
 from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
 from ewe.engine.side_prompts import SidePrompts
@@ -177,11 +178,15 @@ def wire(
     retrieval, verification = _workers(config, components, copies, changed, pool)
     policy = _policy(config, retrieval, verification)
     ends = {} if loaded.adapters is None else loaded.adapters.eos_token_ids
-    limits = Limits(loaded.max_model_len, loaded.vocab_size, ends)
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
     retrieves, checks = policy.retrieves and retrieval is not None, policy.verifies and verification is not None
     uses_memory = not policy.asks and (checks or (retrieves and not copies))
-    input_processor = InputProcessor(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)
+    summary = components.summary
+    limits = Limits(
+        loaded.max_model_len, loaded.vocab_size, manager.num_blocks, manager.block_size, ends, uses_memory, copies,
+        summary.unchecked if summary is not None else "",
+    )  # fmt: skip
+    input_processor = InputProcessor(config, tokenizer, limits, manager, keeper, grammars)
     in_prompt = _prompt_passages(config, unit_tokenizer, input_processor) if retrieves else None
     remembers = components.memories is not None
     side = SideRunner(SidePrompts(input_processor, pool), config.feedback, retrieval, verification)

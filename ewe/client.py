@@ -2,105 +2,28 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import queue
 import sys
-import threading
-import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ewe.components import Components
 from ewe.config import Config
 from ewe.config.loading import LoadStep, OnLoad
-from ewe.engine.request import Request, check_closed_world
+from ewe.engine.engine_loop import EngineLoop
+from ewe.engine.request import Request, TokenizedRequest
 from ewe.engine.status import EngineStatus, status_of
 from ewe.errors import EngineDeadError
 from ewe.types import Generation
 
 if TYPE_CHECKING:
-    from ewe.engine.core import EngineCore
     from ewe.engine.models.loader import LoadedModel
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
 
 Answer = Generation | EngineDeadError
-_LONGEST_SLEEP_S = 1.0  # A loop that has nothing to do still turns this often, to show that it could.
-
-
-class EngineLoop:
-    """Runs a core in a daemon thread. on_death is called once, with the reason, when the loop has ended."""
-
-    def __init__(self, core: EngineCore, changed: threading.Event, on_death: Callable[[EngineDeadError], None]) -> None:
-        self._core = core
-        self._changed = changed
-        self._on_death = on_death
-        self._inbox: deque[Callable[[EngineCore], Any]] = deque()
-        self._error: EngineDeadError | None = None
-        self._closed = EngineDeadError("the engine was closed")
-        self._turned = time.monotonic()
-        self._thread = threading.Thread(target=self._serve, name="ewe-engine", daemon=True)
-        self._thread.start()
-
-    def do(self, action: Callable[[EngineCore], Any]) -> None:
-        """Has the loop call `action(core)` before its next step; raises EngineDeadError if the loop has ended."""
-        if self._error is not None:
-            raise self._error
-        self._inbox.append(action)
-        self._changed.set()
-
-    def fail(self, error: EngineDeadError) -> None:
-        """Ends the loop from another thread, after the step that is under way."""
-        self._error = self._error or error
-        self._changed.set()
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether requests are still served."""
-        return self._error is None
-
-    @property
-    def stalled_s(self) -> float:
-        """Seconds since the loop last began a turn: about a step's time, or a second if there is nothing to do."""
-        return time.monotonic() - self._turned
-
-    def close(self) -> None:
-        """Aborts what is left, if the loop has not ended, and ends the thread."""
-        self.fail(self._closed)
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
-
-    def _serve(self) -> None:
-        # A full collection would look through all that torch and transformers have made, and no step would be launched
-        # for a quarter of a second. What is there now is left out until the engine is closed.
-        gc.freeze()
-        try:
-            while self._error is None:
-                self._work()
-            if self._error is self._closed:  # of a death whoever waits hears as an error, not as the end of an answer
-                for sequence in list(self._core.sequences):
-                    self._core.end(sequence, "abort")
-        except Exception as cause:  # the loop must not die silently: whoever waits is told
-            error = EngineDeadError(f"the engine loop stopped: {type(cause).__name__}: {cause}")
-            error.__cause__ = cause
-            self.fail(error)
-        gc.unfreeze()
-        assert self._error is not None  # who found none has registered before and is told now
-        self._on_death(self._error)
-
-    def _work(self) -> None:
-        """Hands over what has come in and makes one step; waits if there is nothing to do."""
-        self._turned = time.monotonic()
-        if not self._inbox and not self._core.is_busy:
-            self._changed.wait(_LONGEST_SLEEP_S)
-            self._changed.clear()
-        while self._inbox:
-            self._inbox.popleft()(self._core)
-        if self._core.is_busy:
-            self._core.step()
 
 
 class EngineClient:
@@ -133,10 +56,12 @@ class EngineClient:
 
     def build(self, request: Request) -> Sequence:
         """The sequence of a checked request that has not been submitted; raises InvalidRequestError."""
-        summary = self.components.summary
-        check_closed_world(request.closed_world, summary.unchecked if summary is not None else "")
-        self.engine.core.policies.check(request)
-        return self.engine.input_processor.build(f"request-{next(self._numbers)}", request)
+        return self.sequence(self.engine.input_processor.prepare(f"request-{next(self._numbers)}", request))
+
+    def sequence(self, tokenized: TokenizedRequest) -> Sequence:
+        """The same of one that has been tokenised, with an id of its own."""
+        self.engine.core.policies.check(tokenized.asked)
+        return self.engine.input_processor.sequence(tokenized)
 
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
         """Starts a request; `on_answer` is called once per answer, or with the error if the engine breaks."""
@@ -192,6 +117,10 @@ class EngineClient:
     def forget_unused_units(self) -> None:
         """Gives up every encoded unit that no request holds, before anything that is submitted from now on."""
         self._loop.do(lambda _: self.engine.keeper.cache.evict(sys.maxsize))
+
+    def call_after_turns(self, call: Callable[[], object]) -> None:
+        """Has the engine's thread call this after each of its steps, and once when it has ended."""
+        self._loop.on_turn = call
 
     @property
     def is_alive(self) -> bool:

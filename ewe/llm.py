@@ -13,13 +13,11 @@ from ewe.client import EngineClient
 from ewe.components import make_components, memory_store, preflight
 from ewe.config import Config, resolve_config, with_named
 from ewe.config.loading import OnLoad, ignore_step
-from ewe.config.memory_mark import PlacedPrompt
 from ewe.config.registry import verifies
 from ewe.engine.request import Document, Prompt, Request, as_params, as_prompts, stream_request
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
-from ewe.text.conversation import Conversation, as_conversations, check_conversation, question_of, topic_of
-from ewe.text.tool_calls.memory_place import MemoryPlace
-from ewe.text.tool_calls.template import ChatTemplate
+from ewe.text.conversation import Conversation, as_conversations, question_of, topic_of
+from ewe.text.tool_calls.chat_prompts import ChatPrompts
 from ewe.text.tool_calls.tools import ToolChoice, ToolRequest
 from ewe.text.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from ewe.retrieval.datastore import Datastore
 
 
-class LLM:
+class LLM(ChatPrompts):
     """A model with its working memory, retriever and verifier, ready to write.
 
     model: "builtin", "smollm2", a directory, a GGUF file or a hub id. datastore: "builtin", "none", a folder made by
@@ -64,22 +62,13 @@ class LLM:
         preflight(self.config, loaded is not None)
         components = make_components(self.config, datastore, verifier, service, on_load, loaded is not None)
         self.client = EngineClient(self.config, components, loaded, on_load)
+        super().__init__(self.config, self.client.engine.loaded.tokenizer)
         if (memories := components.memories) is not None and self.config.longterm.extractor == "model":
             from ewe.longterm.extraction import FactExtractor
 
             if not self.has_chat_template or find_spec("llguidance") is None:
                 raise ConfigError("longterm.extractor: model needs a chat model and 'ewe-engine[structured]'")
             memories.conversations.extract = FactExtractor(self.chat_plainly, memories.service.judge)
-
-    @property
-    def tokenizer(self) -> Any:
-        """The model's tokenizer, None if it has none."""
-        return self.client.engine.loaded.tokenizer
-
-    @property
-    def has_chat_template(self) -> bool:
-        """Whether the model takes conversations."""
-        return getattr(self.tokenizer, "chat_template", None) is not None
 
     @cached_property
     def verifies(self) -> bool:
@@ -216,26 +205,6 @@ class LLM:
             add_special_tokens=add_special_tokens, adapter=adapter, closed_world=closed_world,
         )  # fmt: skip
         return self.client.events(self.client.build(request), events)
-
-    def apply_chat_template(self, messages: Conversation, tools: ToolUse | None = None) -> str:
-        """The prompt that the model's chat template makes of a conversation; it already holds its BOS."""
-        return self.chat_template.render(check_conversation(messages), tools)
-
-    def chat_prompt(self, messages: Conversation, tools: ToolUse | None = None) -> PlacedPrompt | str:
-        """The same with a place for memory in the user's last turn, if `memory.placement` and the template allow it.
-
-        Raises InvalidRequestError where the settings ask for that place and the template has none.
-        """
-        return self._memory_place.prompt(check_conversation(messages), tools)
-
-    @cached_property
-    def _memory_place(self) -> MemoryPlace:
-        return MemoryPlace(self.chat_template, self.tokenizer, self.config)
-
-    @cached_property
-    def chat_template(self) -> ChatTemplate:
-        """The model's chat template, which also knows how the model calls tools."""
-        return ChatTemplate(self.tokenizer, self.config.model.name)
 
     def unit_token_ids(self, document: Document, in_prompt: bool = False) -> list[int]:
         """The tokens that the memory unit of a text or passage holds; in_prompt: of one that stands inside a prompt."""

@@ -14,7 +14,7 @@ from ewe.components import preflight
 from ewe.config.loading import OnLoad
 
 if TYPE_CHECKING:
-    from ewe.llm import LLM
+    from ewe.server.served_engine import ServedEngine
 
 
 def serve(
@@ -55,9 +55,17 @@ def serve(
     with server_packages("ewe serve"):
         from ewe.server.process import serve as run
 
-    def load(on_load: OnLoad) -> LLM:
-        from ewe.llm import LLM
+    if server.engine_process:
+        from ewe.server.own_process.engine_process import EngineProcess
 
-        return LLM(config=chosen, on_load=on_load)
+        with EngineProcess(chosen, server) as process:
+            run(server, process.open, notes)
+        return
+
+    def load(on_load: OnLoad) -> ServedEngine:
+        from ewe.llm import LLM
+        from ewe.server.served_engine import LocalEngine
+
+        return LocalEngine(LLM(config=chosen, on_load=on_load))
 
     run(server, load, notes)

@@ -55,7 +55,7 @@ def complete(sequence: Sequence) -> Generation:
     stats.sentences = len(draft.sentences)
     stats.total_s = time.monotonic() - sequence.arrived
     generation = _generation(sequence)
-    sequence.emit("finish", {"reason": sequence.finish}, generation)
+    sequence.emit("finish", {"reason": sequence.finish, "queued_s": sequence.schedule.queued_s}, generation)
     return generation
 
 

@@ -126,7 +126,7 @@ def take(sequence: Sequence, index: int, wordings: abc.Sequence[Wording], chosen
     show(sequence)  # before its check is announced
     attempt = state.attempt_at(start)
     sequence.record("checking", number=index + 1, start=start, end=end, text=wording.text, attempt=attempt)
-    told = replace(job, result=[results[chosen]])
+    told = replace(job, result=[results[chosen]], on_done=None)
     state.checks.append(Check(told, (index,), True, state.progress.retrieved))
     state.progress.verified = index + 1
 

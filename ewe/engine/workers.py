@@ -17,10 +17,14 @@ BatchCall = Callable[[list[Any]], Sequence[Any]]
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One call under way. `result` or `error` holds once `done` is true; times are of time.monotonic, in seconds."""
+    """One call under way. `result` or `error` holds once `done` is true; times are of time.monotonic, in seconds.
+
+    on_done: called once it is, by whichever thread settles it, so it must not wait.
+    """
 
     payload: Any
     timeout_s: float
+    on_done: Callable[[], object] | None = None
     submitted: float = field(default_factory=time.monotonic)
     finished: float = 0.0
     result: Any = None
@@ -43,6 +47,8 @@ class Job:
             return
         self.result, self.error, self.finished = result, error, time.monotonic()
         self.done = True
+        if self.on_done is not None:
+            self.on_done()
 
 
 class Worker:
@@ -67,9 +73,9 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def submit(self, payload: Any, timeout_s: float) -> Job:
+    def submit(self, payload: Any, timeout_s: float, on_done: Callable[[], object] | None = None) -> Job:
         """Queues one call that must be answered within `timeout_s` seconds."""
-        job = Job(payload, timeout_s)
+        job = Job(payload, timeout_s, on_done)
         with self._changed:
             self._queue.append(job)
             if self._thread is None:

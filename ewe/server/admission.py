@@ -12,7 +12,7 @@ from ewe.errors import PromptTooLongError
 from ewe.server.error_responses import RefusedError
 
 if TYPE_CHECKING:
-    from ewe.engine.sequence import Sequence
+    from ewe.server.served_engine import OpenedRequest
 
 
 class AdmissionControl:
@@ -152,18 +152,18 @@ def check_texts(texts: Iterable[str], most: int, field: str, setting: str = "") 
         raise RefusedError(413, message, param=field, code="context_length_exceeded")
 
 
-def check_prompts(sequences: abc.Sequence[Sequence], most: int | None) -> None:
+def check_prompts(opened: abc.Sequence[OpenedRequest], most: int | None) -> None:
     """Raises PromptTooLongError for a prompt of more tokens than the server takes."""
-    longest = max(sequence.request.num_prompt_tokens for sequence in sequences)
+    longest = max(one.request.num_prompt_tokens for one in opened)
     if most is not None and longest > most:
         raise PromptTooLongError(
             f"the prompt has {longest} tokens; this server takes {most} (server.max_prompt_tokens)"
         )
 
 
-def check_room(sequences: abc.Sequence[Sequence], asked: int, field: str, max_model_len: int) -> None:
+def check_room(opened: abc.Sequence[OpenedRequest], asked: int, field: str, max_model_len: int) -> None:
     """Raises RefusedError if a prompt leaves no room for so many tokens, which the engine would cut silently."""
-    request = min((sequence.request for sequence in sequences), key=lambda item: item.max_tokens)
+    request = min((one.request for one in opened), key=lambda item: item.max_tokens)
     if asked <= request.max_tokens:
         return
     prompt, kept = request.num_prompt_tokens, request.start_position - len(request.prefix_ids)

@@ -84,7 +84,7 @@ class _Answer(StreamedAnswer):
             content=[],
             stop_reason=None,
             stop_sequence=None,
-            usage=schemas.MessageUsage(input_tokens=run.sequences[0].request.num_prompt_tokens, output_tokens=0),
+            usage=schemas.MessageUsage(input_tokens=run.opened[0].request.num_prompt_tokens, output_tokens=0),
         )
         self._events = MessageEvents()
 
@@ -140,7 +140,7 @@ class _Answer(StreamedAnswer):
 
     def _ended(self, generation: Generation, blocks: list[schemas.AnswerBlock]) -> schemas.MessageResponse:
         counted = usage([generation])
-        stop = stop_string(generation, self._stops, self._service.llm.tokenizer)
+        stop = stop_string(generation, self._stops, self._service.engine.prompts.tokenizer)
         ended: schemas.StopReason = "end_turn" if generation.finish_reason == "stop" else "max_tokens"
         return self._opening.model_copy(
             update={

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from ewe.errors import ConfigError
 from ewe.llm import LLM
 from ewe.server import (
     VERSION,
@@ -33,6 +34,7 @@ from ewe.server.ignored import IgnoredFields
 from ewe.server.middleware import AccessMiddleware, RequestLogMiddleware
 from ewe.server.page import api_docs
 from ewe.server.page import routes as page
+from ewe.server.served_engine import LocalEngine
 from ewe.server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -53,13 +55,15 @@ _DESCRIPTION = "Text that is checked while it is written. The OpenAI routes take
 def create_app(
     llm: LLM | None = None, settings: ServerSettings | None = None, tracing: Tracing | None = None
 ) -> FastAPI:
-    """The app that serves an engine; without one it answers 503 until `app.state.service.open` is called with it.
+    """The app that serves an LLM; without one it answers 503 until `app.state.service.open` is called with an engine.
 
     tracing: what makes spans of requests (None: nothing does). The engine stays its owner's: closing it is not the
-    app's business. Raises ConfigError for keys that cannot be read.
+    app's business. Raises ConfigError for keys that cannot be read, and for an LLM that should be elsewhere.
     """
     settings = settings or ServerSettings()
-    service = Service(llm, settings, tracing)
+    if llm is not None and settings.engine_process:
+        raise ConfigError("server.engine_process: this engine runs in the process that made it; only `ewe serve` can")
+    service = Service(None if llm is None else LocalEngine(llm), settings, tracing)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

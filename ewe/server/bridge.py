@@ -6,17 +6,18 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from ewe.client import Answer, EngineClient
+from ewe.client import Answer
 from ewe.engine.request import Request
 from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EngineDeadError
 from ewe.types import Generation
 
 if TYPE_CHECKING:
-    from ewe.engine.sequence import Sequence
+    from ewe.server.served_engine import OpenedRequest, ServedEngine
 
 
 _T = TypeVar("_T")
@@ -62,8 +63,8 @@ EngineMessage = RunEvent | EngineDeadError
 class RunObserver(Protocol):
     """Who watches one request in the engine."""
 
-    def see(self, sequence: Sequence, event: StreamEvent) -> None:
-        """Takes one event in, in the engine's thread, and must not raise; sequence: the first of its prompt."""
+    def see(self, opened: OpenedRequest, event: StreamEvent) -> None:
+        """Takes one event in, in the engine's thread, and must not raise; opened: the prompt that it is about."""
 
     def close(self) -> None:
         """The request has ended; an event that was under way may still come."""
@@ -79,7 +80,7 @@ class Run:
 
     def __init__(
         self,
-        client: EngineClient,
+        engine: ServedEngine,
         bridge: EventLoopBridge[EngineMessage],
         wanted: frozenset[str],
         observers: Iterable[RunObserver],
@@ -87,10 +88,10 @@ class Run:
         own_deadline: bool = False,
         tenant: str = "",
     ) -> None:
-        self.sequences: list[Sequence] = []
+        self.opened: list[OpenedRequest] = []
         self.own_deadline = own_deadline
         self.tenant = tenant
-        self._client = client
+        self._engine = engine
         self._bridge = bridge
         self._wanted = wanted | {"finish"}
         self._observers = tuple(observers)
@@ -99,23 +100,24 @@ class Run:
         self._generations: dict[int, Generation] = {}
         self._ended = False
 
-    def build(self, requests: Iterable[Request]) -> None:
-        """Makes a sequence of each request, to be submitted; from any thread. Raises as `EngineClient.build` does."""
+    def open(self, requests: Iterable[Request]) -> None:
+        """Has the engine check each request, to be submitted; from any thread. Raises as `ServedEngine.open` does."""
         for request in requests:
-            sequence = self._client.build(request)
-            for answer in (sequence, *sequence.siblings):
-                answer.listener = partial(self._listen, sequence, self.num_choices + answer.index)
-            self.sequences.append(sequence)
+            listener = partial(self._listen, len(self.opened), self.num_choices)
+            opened = self._engine.open(replace(request, listener=listener))
+            self.opened.append(opened)
+            if self._ended:  # meanwhile, on the event loop
+                self._engine.forget(opened.request.id, abort=False)
 
     def submit(self) -> None:
-        """Hands the sequences to the engine; raises EngineDeadError."""
-        for sequence in self.sequences:
-            self._client.submit(sequence, self._take_death)
+        """Has the engine begin; raises EngineDeadError."""
+        for opened in self.opened:
+            opened.submit(self._take_death)
 
     @property
     def num_choices(self) -> int:
         """Answers of all prompts together."""
-        return sum(sequence.request.params.n for sequence in self.sequences)
+        return sum(opened.request.params.n for opened in self.opened)
 
     @property
     def generations(self) -> list[Generation]:
@@ -153,10 +155,10 @@ class Run:
 
     def close(self) -> None:
         """Ends the run; answers that are not finished are aborted. Once more does nothing."""
-        for sequence in self.sequences:
-            with suppress(EngineDeadError):
-                self._client.forget(sequence.request.id, abort=not self.is_finished)
         self._end()
+        for opened in self.opened:
+            with suppress(EngineDeadError):
+                self._engine.forget(opened.request.id, abort=not self.is_finished)
 
     def _end(self) -> None:
         if not self._ended:
@@ -165,12 +167,12 @@ class Run:
                 observer.close()
             self._on_end()
 
-    def _listen(self, sequence: Sequence, choice: int, event: StreamEvent) -> None:
-        """Called in the engine's thread."""
+    def _listen(self, place: int, first_choice: int, event: StreamEvent) -> None:
+        """Called in the engine's thread; place: the prompt's, first_choice: the number of its first answer."""
         for observer in self._observers:
-            observer.see(sequence, event)
+            observer.see(self.opened[place], event)
         if event.kind in self._wanted:
-            self._bridge.put(self._messages.put_nowait, RunEvent(choice, event))
+            self._bridge.put(self._messages.put_nowait, RunEvent(first_choice + event.index, event))
 
     def _take_death(self, answer: Answer) -> None:
         if isinstance(answer, EngineDeadError):

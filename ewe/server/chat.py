@@ -35,7 +35,7 @@ async def create_chat_completion(body: schemas.ChatRequest, request: Request) ->
 
 
 def _tool_use(service: Service, body: schemas.ChatRequest) -> ToolUse | None:
-    template = service.llm.chat_template
+    template = service.engine.prompts.chat_template
     tools = template.tool_use(body.tool_request, service.settings.tool_parser, body.json_schema)
     if tools is not None and body.json_schema is not None:
         check_schema(body.json_schema, f"{body.format_field}: ")  # the engine gets one grammar of both, and names tools
@@ -50,7 +50,7 @@ def chat_order(body: schemas.ChatRequest, tools: ToolUse | None = None) -> Order
     messages = [message.for_template for message in body.messages]
     return Order(
         wanted=body,
-        prompts=lambda llm: [llm.chat_prompt(messages, tools)],
+        prompts=lambda chats: [chats.chat_prompt(messages, tools)],
         texts=("messages", texts_of(messages)),
         max_tokens=body.max_completion_tokens or body.max_tokens,
         length_field="max_completion_tokens" if body.max_completion_tokens else "max_tokens",

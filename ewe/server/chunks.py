@@ -87,6 +87,6 @@ class ChunkedAnswer(StreamedAnswer):
     def _usage_so_far(self) -> Usage | None:
         if not self._wants_usage_so_far:
             return None
-        prompt = sum(sequence.request.num_prompt_tokens for sequence in self._run.sequences)
+        prompt = sum(opened.request.num_prompt_tokens for opened in self._run.opened)
         written, discarded = (sum(counts) for counts in zip((0, 0), *self._counts.values(), strict=True))
         return counted(prompt, written, discarded)

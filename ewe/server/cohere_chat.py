@@ -68,7 +68,7 @@ class _Answer(StreamedAnswer):
         [generation] = generations
         counted = usage([generation])
         tokens = schemas.Tokens(input_tokens=counted.prompt_tokens, output_tokens=counted.completion_tokens)
-        stop = stop_string(generation, self._body.stop_sequences or (), self._service.llm.tokenizer)
+        stop = stop_string(generation, self._body.stop_sequences or (), self._service.engine.prompts.tokenizer)
         reason = _REASONS.get(generation.finish_reason, "MAX_TOKENS")
         return schemas.ChatResponse(
             id=self._id,

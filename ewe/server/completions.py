@@ -27,7 +27,7 @@ async def create_completion(body: schemas.CompletionRequest, request: Request) -
     service = service_of(request)
     order = Order(
         wanted=body,
-        prompts=lambda llm: body.prompts,
+        prompts=lambda _: body.prompts,
         texts=("prompt", [prompt for prompt in body.prompts if isinstance(prompt, str)]),
         count=len(body.prompts),
         max_tokens=body.max_tokens,
@@ -47,7 +47,7 @@ class _CompletionAnswer(ChunkedAnswer):
         super().__init__(service, run, body)
         self._top_logprobs = body.logprobs
         self._per_prompt = body.n or 1
-        prompts = [sequence.request.prompt if body.echo else "" for sequence in run.sequences]
+        prompts = [opened.request.prompt if body.echo else "" for opened in run.opened]
         self._echoes = [prompt for prompt in prompts for _ in range(self._per_prompt)]
         self._offsets = [len(echo) for echo in self._echoes]
 

@@ -24,7 +24,7 @@ async def create_embeddings(body: schemas.EmbeddingRequest, request: Request) ->
     """Vectors of texts, as the datastore's encoder makes them."""
     service = service_of(request)
     served, queue = service.served, service.queues.sentence_models
-    models = served.sentence_models
+    models = served.engine.sentence_models
     encoder = await run_in_thread(request, queue, lambda _: models.encoder())
     name = name_of(encoder, body.model, served.names)
     if body.dimensions not in (None, encoder.dimension):
@@ -61,7 +61,7 @@ async def rerank(body: schemas.RerankRequest, request: Request) -> schemas.Reran
     """Documents by how well they answer a query."""
     service = service_of(request)
     served, queue = service.served, service.queues.sentence_models
-    models = served.sentence_models
+    models = served.engine.sentence_models
     name = name_of(await run_in_thread(request, queue, lambda _: models.reranker()), body.model, served.names)
     scores, tokens = await run_in_thread(request, queue, lambda cancellation: _score(models, body, cancellation))
     order = sorted(range(len(scores)), key=lambda index: -scores[index])[: body.top_n or None]

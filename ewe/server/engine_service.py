@@ -16,7 +16,6 @@ from ewe.engine.engine_summary import EngineSummary
 from ewe.engine.request import Request as EngineRequest
 from ewe.engine.status import EngineStatus
 from ewe.errors import SchemaError
-from ewe.llm import LLM
 from ewe.server.admission import (
     AdmissionControl,
     check_prompt_texts,
@@ -31,7 +30,8 @@ from ewe.server.error_responses import RefusedError
 from ewe.server.fair_queue import WorkQueues, holder_of, tenant_of
 from ewe.server.metrics import Metrics, RunMeter
 from ewe.server.orders import Order, passages_of
-from ewe.server.served_models import ModelNames, SentenceModels, no_model
+from ewe.server.served_engine import ServedEngine
+from ewe.server.served_models import ModelNames, no_model
 from ewe.server.settings import ServerSettings
 from ewe.server.stream_parts import wanted_events
 from ewe.server.tenants import Tenants
@@ -45,18 +45,17 @@ _MOST_DOCUMENT_BYTES = 1 << 19  # of a request together; answers show them, and 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A loaded engine, what clients may call its model, and what encodes and checks texts of requests."""
+    """A loaded engine, what clients may call its model, and what checks texts of requests."""
 
-    llm: LLM
+    engine: ServedEngine
     names: ModelNames
-    sentence_models: SentenceModels
     verifiers: TextVerifiers
 
 
 class Service:
-    """One engine and its users. llm is None until `open` is called with the loaded engine."""
+    """One engine and its users. engine is None until `open` is called with the loaded one."""
 
-    def __init__(self, llm: LLM | None, settings: ServerSettings, tracing: Tracing | None = None) -> None:
+    def __init__(self, engine: ServedEngine | None, settings: ServerSettings, tracing: Tracing | None = None) -> None:
         self.settings = settings
         self._tracing = tracing
         self.has_keys = bool(settings.keys())
@@ -68,19 +67,18 @@ class Service:
         self._bridge: EventLoopBridge[EngineMessage] | None = None
         self._seen_keys = SeenKeys()
         self.admission = AdmissionControl(settings.max_waiting + 1, settings.max_per_key)
-        if llm is not None:
-            self.open(llm)
+        if engine is not None:
+            self.open(engine)
 
-    def open(self, llm: LLM) -> None:
+    def open(self, engine: ServedEngine) -> None:
         """Begins to serve with this engine."""
-        components, settings = llm.client.components, self.settings
-        places = llm.config.scheduler.max_num_seqs
+        config, settings = engine.prompts.config, self.settings
+        places = config.scheduler.max_num_seqs
         capacity, is_shared = places + settings.max_waiting, len(settings.keys()) > 1
         self.admission = AdmissionControl(capacity, settings.max_per_key, places, is_shared)
-        names = ModelNames(llm.config.model.name, settings.served_model_name, llm.config.model.adapters or ())
-        models = SentenceModels(llm.config.retrieval, components.retriever)
+        names = ModelNames(config.model.name, settings.served_model_name, config.model.adapters or ())
         # Last: from here on requests are let in.
-        self._served = Served(llm, names, models, TextVerifiers(llm.config, components))
+        self._served = Served(engine, names, engine.new_verifiers())
 
     @property
     def served(self) -> Served:
@@ -90,37 +88,37 @@ class Service:
         return self._served
 
     @property
-    def llm(self) -> LLM:
+    def engine(self) -> ServedEngine:
         """The engine; raises RefusedError while it is loading."""
-        return self.served.llm
+        return self.served.engine
 
     @property
     def max_model_len(self) -> int:
         """Tokens of a prompt, its answer and a memory unit together; raises RefusedError while loading."""
-        return self.llm.client.engine.loaded.max_model_len
+        return self.engine.max_model_len
 
     @property
     def summary(self) -> EngineSummary | None:
         """What is on in the engine; None while it is loading."""
-        return None if self._served is None else self.llm.client.components.summary
+        return None if self._served is None else self.engine.summary
 
     def status(self) -> EngineStatus | None:
         """The engine's state, None while it is loading."""
-        return None if self._served is None else self.llm.client.status()
+        return None if self._served is None else self.engine.status()
 
     def _memory_counts(self) -> Mapping[str, int]:
-        memories = None if self._served is None else self.llm.client.components.memories
+        memories = None if self._served is None else self.engine.memories
         return {} if memories is None else memories.counts
 
     def check_alive(self) -> None:
         """Raises RefusedError if the engine has stopped for good."""
-        if self._served is not None and not self.llm.client.is_alive:
+        if self._served is not None and not self.engine.is_alive:
             raise RefusedError(503, "the engine has stopped; restart the server", code="engine_dead", may_retry=False)
 
     def check_ready(self) -> None:
         """Raises RefusedError unless requests can be served now."""
         self.check_alive()
-        stalled_s = self.llm.client.status().stalled_s
+        stalled_s = self.engine.status().stalled_s
         if self.admission.is_draining:
             raise RefusedError(503, "the server is shutting down", code="shutting_down")
         if stalled_s > self.settings.stalled_after:
@@ -139,7 +137,7 @@ class Service:
         Raises RefusedError or InvalidRequestError, and then holds nothing.
         """
         self.check_alive()
-        llm, wanted, key = self.llm, order.wanted, key_of(request)
+        engine, wanted, key = self.engine, order.wanted, key_of(request)
         self.check_model(wanted.model)
         adapter = self.served.names.adapter(wanted.model)
         settings, field = self.settings, order.length_field
@@ -158,7 +156,7 @@ class Service:
             salt=_salt(key, wanted.cache_salt),
             question=order.question,
             topic=order.topic,
-            memory=self.tenants.options(key, wanted.memory, llm.config.longterm),
+            memory=self.tenants.options(key, wanted.memory, engine.prompts.config.longterm),
             tools=order.tools,
             adapter=adapter,
             closed_world=wanted.ewe.closed_world,
@@ -177,11 +175,11 @@ class Service:
         own_deadline = (wanted.ewe.deadline_s or self.settings.deadline) < self.settings.deadline
         # Who waits for the whole answer hears of no event before its end.
         events = wanted_events(wanted.ewe) if wanted.stream else frozenset()
-        run = Run(llm.client, self._bridge, events, observers, leave, own_deadline, tenant_of(request.scope))
+        run = Run(engine, self._bridge, events, observers, leave, own_deadline, tenant_of(request.scope))
         try:
-            await self.queues.prompts.submit(run.tenant, lambda: run.build(map(asked, order.prompts(llm))))
-            check_prompts(run.sequences, settings.max_prompt_tokens)
-            check_room(run.sequences, order.max_tokens or 1, field, self.max_model_len)
+            await self.queues.prompts.submit(run.tenant, lambda: run.open(map(asked, order.prompts(engine.prompts))))
+            check_prompts(run.opened, settings.max_prompt_tokens)
+            check_room(run.opened, order.max_tokens or 1, field, self.max_model_len)
             run.submit()
             self._count_key(request.headers.get(SESSION_HEADER, ""), await request.json())
         except SchemaError as error:
@@ -204,7 +202,7 @@ class Service:
         self.queues = WorkQueues(self.settings.max_queued_per_key)
         if self._served is not None:
             self._served.verifiers.close()
-            self._served = replace(self._served, verifiers=TextVerifiers(self.llm.config, self.llm.client.components))
+            self._served = replace(self._served, verifiers=self.engine.new_verifiers())
 
 
 def service_of(request: Request) -> Service:

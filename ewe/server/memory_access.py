@@ -120,7 +120,7 @@ class MemoryAccess:
         return await run_in_thread(self._request, self._server.queues.memories, lambda _: _guarded(memories, call))
 
     def _memories(self) -> RequestMemories:
-        memories = self._server.llm.client.components.memories
+        memories = self._server.engine.memories
         if memories is None:
             message = "this server keeps no memories: start it with longterm.path set to a folder for them"
             raise RefusedError(404, message, code="no_memories")

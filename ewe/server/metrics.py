@@ -16,7 +16,7 @@ from ewe.longterm.request_memories import EVENTS
 from ewe.types import Generation, Verdict
 
 if TYPE_CHECKING:
-    from ewe.engine.sequence import Sequence
+    from ewe.server.served_engine import OpenedRequest
 
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LONG = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
@@ -78,17 +78,17 @@ class RunMeter:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._last_token: dict[Sequence, dict[int, float]] = {}
-        self._with_text: set[tuple[Sequence, int]] = set()
+        self._last_token: dict[OpenedRequest, dict[int, float]] = {}
+        self._with_text: set[tuple[OpenedRequest, int]] = set()
 
-    def see(self, sequence: Sequence, event: StreamEvent) -> None:
-        """Takes one event in; sequence: the first of its request."""
+    def see(self, opened: OpenedRequest, event: StreamEvent) -> None:
+        """Takes one event in; opened: the request."""
         metrics = self._metrics
         if event.kind == "draft":
-            self._see_token(sequence, event.index)
-        elif event.kind == "text" and (sequence, event.index) not in self._with_text:
-            self._with_text.add((sequence, event.index))
-            metrics.first_text.observe(time.monotonic() - sequence.arrived)
+            self._see_token(opened, event.index)
+        elif event.kind == "text" and (opened, event.index) not in self._with_text:
+            self._with_text.add((opened, event.index))
+            metrics.first_text.observe(time.monotonic() - opened.arrived)
         elif event.kind == "retrieval":
             metrics.retrieval.observe(event.data["latency_s"])
         elif event.kind == "verification":
@@ -99,25 +99,25 @@ class RunMeter:
         elif event.kind == "sentence":
             metrics.sentences.labels(event.data["verdict"]).inc()
         elif event.kind == "finish":
-            self._see_end(sequence, event.generation)
+            self._see_end(event.generation, event.data["queued_s"])
 
     def close(self) -> None:
         """Nothing is left to count."""
 
-    def _see_token(self, sequence: Sequence, index: int) -> None:
+    def _see_token(self, opened: OpenedRequest, index: int) -> None:
         now = time.monotonic()
-        last = self._last_token.setdefault(sequence, {})
+        last = self._last_token.setdefault(opened, {})
         if index in last:
             self._metrics.between_tokens.observe(now - last[index])
         else:
-            self._metrics.first_token.observe(now - sequence.arrived)
+            self._metrics.first_token.observe(now - opened.arrived)
         last[index] = now
 
-    def _see_end(self, sequence: Sequence, generation: Generation) -> None:
+    def _see_end(self, generation: Generation, queued_s: float) -> None:
         metrics, stats = self._metrics, generation.stats
         if generation.index == 0:
             metrics.prompt_tokens.inc(stats.prompt_tokens)
-            metrics.queued.observe(sequence.schedule.queued_s)
+            metrics.queued.observe(queued_s)
         metrics.generation_tokens.inc(stats.tokens_kept)
         metrics.requests.labels(generation.finish_reason).inc()
         metrics.latency.observe(stats.total_s)

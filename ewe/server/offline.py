@@ -11,7 +11,7 @@ def offline_caller(llm: LLM, settings: ServerSettings, max_concurrency: int) -> 
 
     Raises ConfigError where an app cannot be made with these settings.
     """
-    alone = {"api_key": None, "api_key_file": None, "batch_folder": None, "max_per_key": None}
+    alone = {"api_key": None, "api_key_file": None, "batch_folder": None, "max_per_key": None, "engine_process": False}
     queue = {"max_waiting": max_concurrency * settings.max_n}
     app = create_app(llm, settings.model_copy(update={**alone, **queue}))
     return BatchCaller(app, app.state.service, may_wait=True)

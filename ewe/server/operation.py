@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from ewe.llm import LLM
 from ewe.server import VERSION
 from ewe.server.admission import check_prompt_texts
 from ewe.server.engine_service import Service, key_of, service_of
@@ -13,6 +12,7 @@ from ewe.server.ignored import RequestRoute
 from ewe.server.schemas import operation_schemas as schemas
 from ewe.server.schemas.chat_schemas import Message
 from ewe.server.schemas.common import ERROR_RESPONSES
+from ewe.server.served_engine import ServedEngine
 from ewe.server.streaming import run_in_thread
 from ewe.text.conversation import texts_of
 
@@ -66,7 +66,7 @@ async def list_models(request: Request) -> schemas.ModelList:
     names = service.served.names
     models = [_model(service, name) for name in (*names.listed, *names.adapters)]
     known = {model.id for model in models}
-    beside = [name for name in service.served.sentence_models.listed if name not in known]
+    beside = [name for name in service.engine.sentence_models.listed if name not in known]
     return schemas.ModelList(data=[*models, *(_sentence_model(service, name) for name in beside)])
 
 
@@ -74,7 +74,7 @@ async def list_models(request: Request) -> schemas.ModelList:
 async def retrieve_model(model: str, request: Request) -> schemas.Model:
     """The model of this name."""
     service = service_of(request)
-    if model in service.served.sentence_models.listed and model not in service.served.names:
+    if model in service.engine.sentence_models.listed and model not in service.served.names:
         return _sentence_model(service, model)
     return _model(service, service.check_model(model))
 
@@ -84,15 +84,15 @@ async def tokenize(body: schemas.TokenizeRequest, request: Request) -> schemas.T
     """The tokens of a text or of a conversation."""
     service = service_of(request)
     service.check_model(body.model)
-    llm = service.llm
+    engine = service.engine
     field, texts = ("prompt", [body.prompt or ""]) if body.messages is None else ("messages", _texts(body.messages))
     check_prompt_texts(texts, service.settings.max_prompt_bytes, service.max_model_len, field)
-    ids = await run_in_thread(request, service.queues.tokens, lambda _: _token_ids(llm, body))
+    ids = await run_in_thread(request, service.queues.tokens, lambda _: _token_ids(engine, body))
     return schemas.TokenizeResponse(
         count=len(ids),
         max_model_len=service.max_model_len,
         tokens=ids,
-        token_strs=llm.tokenizer.convert_ids_to_tokens(ids) if body.return_token_strs else None,
+        token_strs=engine.prompts.tokenizer.convert_ids_to_tokens(ids) if body.return_token_strs else None,
     )
 
 
@@ -101,8 +101,8 @@ async def detokenize(body: schemas.DetokenizeRequest, request: Request) -> schem
     """The text of tokens."""
     service = service_of(request)
     service.check_model(body.model)
-    llm = service.llm
-    text = await run_in_thread(request, service.queues.tokens, lambda _: _text(llm, body.tokens))
+    engine = service.engine
+    text = await run_in_thread(request, service.queues.tokens, lambda _: _text(engine, body.tokens))
     return schemas.DetokenizeResponse(prompt=text)
 
 
@@ -110,23 +110,22 @@ def _texts(messages: Sequence[Message]) -> list[str]:
     return texts_of([message.for_template for message in messages])
 
 
-def _token_ids(llm: LLM, body: schemas.TokenizeRequest) -> list[int]:
-    input_processor = llm.client.engine.input_processor
+def _token_ids(engine: ServedEngine, body: schemas.TokenizeRequest) -> list[int]:
     if body.messages is not None:
-        return input_processor.encode(
-            llm.apply_chat_template([message.for_template for message in body.messages]),
+        return engine.tokenizing.encode(
+            engine.prompts.apply_chat_template([message.for_template for message in body.messages]),
             body.add_special_tokens is True,
         )
-    return input_processor.encode(body.prompt or "", body.add_special_tokens is not False)
+    return engine.tokenizing.encode(body.prompt or "", body.add_special_tokens is not False)
 
 
-def _text(llm: LLM, tokens: list[int]) -> str:
-    llm.client.engine.input_processor.check_ids("tokens", tokens)
-    return str(llm.tokenizer.decode(tokens))
+def _text(engine: ServedEngine, tokens: list[int]) -> str:
+    engine.tokenizing.check_ids("tokens", tokens)
+    return str(engine.prompts.tokenizer.decode(tokens))
 
 
 def _sentence_model(service: Service, name: str) -> schemas.Model:
-    task = service.served.sentence_models.listed[name]
+    task = service.engine.sentence_models.listed[name]
     return schemas.Model(id=name, created=service.created, max_model_len=None, task=task)
 
 

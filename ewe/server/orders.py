@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from ewe.engine.request import Prompt
 from ewe.errors import InvalidRequestError
-from ewe.llm import LLM
 from ewe.server.schemas.common import Document
 from ewe.server.schemas.sampling_schemas import SamplingRequest
+from ewe.text.tool_calls.chat_prompts import ChatPrompts
 from ewe.text.tool_calls.use import ToolUse
 from ewe.types import Passage
 
@@ -23,7 +23,7 @@ class Order:
     """
 
     wanted: SamplingRequest
-    prompts: Callable[[LLM], Sequence[Prompt]]
+    prompts: Callable[[ChatPrompts], Sequence[Prompt]]
     texts: tuple[str, Sequence[str]]
     count: int = 1
     max_tokens: int | None = None

@@ -1,7 +1,6 @@
 """The server as a process: it listens while the model loads, answers, drains when it is told to stop, and ends."""
 
 import asyncio
-import faulthandler
 import logging
 import os
 import signal
@@ -12,20 +11,20 @@ from collections.abc import Callable, Sequence
 from starlette.types import ASGIApp
 
 from ewe.config.loading import OnLoad
-from ewe.llm import LLM
 from ewe.server.app import create_app
 from ewe.server.draining import FLUSH_S, DrainingServer
 from ewe.server.engine_service import Service
 from ewe.server.listener import LISTEN_FD, listen
 from ewe.server.middleware import open_tracing, set_up_logs
+from ewe.server.served_engine import ServedEngine
 from ewe.server.settings import ServerSettings
+from ewe.server.stack_dumps import dump_stacks, end_loading
 from ewe.server.start_report import StartLog, report_engine, report_start
 
-_LONG_LOADING_S = 600.0  # then every thread's stack is printed once, and loading goes on
 _log = logging.getLogger("ewe.server")
 
 
-Load = Callable[[OnLoad], LLM]
+Load = Callable[[OnLoad], ServedEngine]
 """Gives the engine, and tells how far it is."""
 
 
@@ -43,7 +42,7 @@ def serve(settings: ServerSettings, load: Load, notes: Sequence[str] = ()) -> No
     listener = listen(settings)
     report_start(app, settings, listener.getsockname()[1], notes)
     server = _Server(app, app.state.service, settings)
-    _dump_stacks()
+    dump_stacks()
     loader = threading.Thread(target=server.load, args=(load, begin), name="ewe-load", daemon=True)
     loader.start()
     try:
@@ -60,41 +59,34 @@ def end_with_input(stdin: int = 0) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _dump_stacks() -> None:
-    """Has a process that hangs say where: on SIGUSR1, and by itself if loading takes very long."""
-    if hasattr(signal, "SIGUSR1"):
-        faulthandler.register(signal.SIGUSR1)
-    faulthandler.dump_traceback_later(_LONG_LOADING_S)
-
-
 class _Server(DrainingServer):
     def __init__(self, app: ASGIApp, service: Service, settings: ServerSettings) -> None:
         super().__init__(app, settings)
         self._service = service
         self._drain_s = settings.drain
-        self._llm: LLM | None = None
+        self._engine: ServedEngine | None = None
 
     def load(self, load: Load, begin: float) -> None:
         """Loads the engine and what it would load with its first request, and opens the service; a failure ends it."""
         log = StartLog()
         try:
-            llm = load(log)
-            llm.client.components.warm(log)
-            report_engine(llm, time.monotonic() - begin)
+            engine = load(log)
+            engine.warm(log)
+            report_engine(engine, time.monotonic() - begin)
         except BaseException as error:  # the main thread raises it when it has stopped
             self.fail(error)
             return
         finally:
             log.close()
-            faulthandler.cancel_dump_traceback_later()
-        self._llm = llm
-        self._service.open(llm)
+            end_loading()
+        self._engine = engine
+        self._service.open(engine)
         _log.info("ready", extra={"fields": {"model": self._service.served.names.listed[0]}})
 
     def close(self) -> None:
         """Ends the engine."""
-        if self._llm is not None:
-            self._llm.close()
+        if self._engine is not None:
+            self._engine.close()
 
     def refuse_new(self) -> bool:
         """Has the next requests told that the server is shutting down."""

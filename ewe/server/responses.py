@@ -38,7 +38,7 @@ def _order(body: schemas.ResponsesRequest) -> Order:
     messages = body.messages
     return Order(
         wanted=body,
-        prompts=lambda llm: [llm.chat_prompt(messages)],
+        prompts=lambda chats: [chats.chat_prompt(messages)],
         texts=("input", texts_of(messages)),
         max_tokens=body.max_output_tokens,
         length_field="max_output_tokens",
@@ -99,7 +99,7 @@ class _Answer(StreamedAnswer):
 
     def _open(self) -> schemas.ResponseBody:
         """The response before its first word: what was asked, with the defaults of what was not."""
-        body, params = self._body, self._run.sequences[0].request.params
+        body, params = self._body, self._run.opened[0].request.params
         form = body.text.format if body.text else None
         return schemas.ResponseBody(
             id=f"resp_{uuid.uuid4().hex}",

@@ -2,15 +2,17 @@
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
+
+import numpy as np
 
 from ewe.config import RetrievalConfig
 from ewe.config.lazy import warm
 from ewe.errors import ConfigError
-from ewe.retrieval.encoders import SentenceEncoder
+from ewe.retrieval.encoders import Encoder, SentenceEncoder
 from ewe.retrieval.open_retriever import models_of
 from ewe.retrieval.reranker import CrossEncoderScorer
 from ewe.server.error_responses import RefusedError, shortened
@@ -58,8 +60,55 @@ SentenceTask = Literal["embed", "rerank"]
 _log = logging.getLogger("ewe.server")
 
 
-class SentenceModels:
-    """The models of one server. retriever: the datastore's, None without one."""
+class ReadingModel(Protocol):
+    """A model that reads texts."""
+
+    @property
+    def name(self) -> str:
+        """What it is called: a folder or hub id."""
+        ...
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The tokens that it reads of a text or a pair, which is cut there; None: all."""
+        ...
+
+    def count_tokens(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[int]:
+        """The tokens of each text or pair of texts, before anything is cut."""
+        ...
+
+
+class ServedEncoder(Encoder, ReadingModel, Protocol):
+    """A sentence encoder that says how much it reads."""
+
+
+class ServedReranker(ReadingModel, Protocol):
+    """A reranker that says how much it reads."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """float32 [pairs] in [0, 1]."""
+        ...
+
+
+class SentenceModels(Protocol):
+    """The sentence encoder and the reranker of one engine."""
+
+    @property
+    def listed(self) -> Mapping[str, SentenceTask]:
+        """What each does by the name that everybody is told; nothing is loaded for it."""
+        ...
+
+    def encoder(self) -> ServedEncoder:
+        """The encoder; raises RefusedError where there is none, or one that cannot be loaded."""
+        ...
+
+    def reranker(self) -> ServedReranker:
+        """The reranker; raises RefusedError where there is none, or one that cannot be loaded."""
+        ...
+
+
+class OwnSentenceModels:
+    """Those of an engine in this process. retriever: the datastore's, None without one."""
 
     def __init__(self, settings: RetrievalConfig, retriever: object | None) -> None:
         self._settings = settings
@@ -98,7 +147,7 @@ class SentenceModels:
             return self._reranker
 
 
-def name_of(model: SentenceEncoder | CrossEncoderScorer, asked: str | None, served: ModelNames) -> str:
+def name_of(model: ReadingModel, asked: str | None, served: ModelNames) -> str:
     """What an answer calls the model: the name asked for, which may be the served model's too.
 
     Raises RefusedError for a name that is neither's.
@@ -109,7 +158,7 @@ def name_of(model: SentenceEncoder | CrossEncoderScorer, asked: str | None, serv
     raise no_model(asked, names)
 
 
-def counted(model: SentenceEncoder | CrossEncoderScorer, field: str, counts: Sequence[int], may_cut: bool) -> int:
+def counted(model: ReadingModel, field: str, counts: Sequence[int], may_cut: bool) -> int:
     """The tokens that the model reads of texts of so many; raises RefusedError for one that would be cut unasked."""
     most = model.max_tokens
     longest = max(range(len(counts)), key=lambda place: counts[place])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from ewe.config import Config
-    from ewe.llm import LLM
+    from ewe.server.served_engine import ServedEngine
 
 SAY_EVERY_S = 5.0  # while a phase lasts
 
@@ -85,15 +85,15 @@ def address(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def report_engine(llm: LLM, seconds: float) -> None:
+def report_engine(engine: ServedEngine, seconds: float) -> None:
     """Prints what the engine is and what its memory holds, once it is loaded."""
-    engine, config = llm.client.engine, llm.config
-    say(f"loaded in {seconds:.2f} s ({config.model.name} on {engine.loaded.model.device})")
-    say(f"engine {llm.client.components.summary}")
-    for line in engine.budget.lines() if engine.budget is not None else ():
+    config = engine.prompts.config
+    say(f"loaded in {seconds:.2f} s ({config.model.name} on {engine.device})")
+    say(f"engine {engine.summary}")
+    for line in engine.memory_lines:
         say(f"memory {line}")
-    if llm.client.components.memories is not None:
-        say(f"memories: {len(llm.memories.service.store)} in {config.longterm.path} (longterm.path)")
+    if engine.memories is not None:
+        say(f"memories: {len(engine.memories.service.store)} in {config.longterm.path} (longterm.path)")
     for line in changed("", config):
         say(f"setting {line}")
 

@@ -90,7 +90,7 @@ class StreamedAnswer(ABC):
 
         prompt: which one it answers; with_prompt: whether the tokens of the prompt come before its own.
         """
-        tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[prompt].request.prompt_ids
+        tokenizer, prompt_ids = self._service.engine.prompts.tokenizer, self._run.opened[prompt].request.prompt_ids
         return await self._service.queues.ends.submit(
             self._run.tenant, lambda: tell(token_pieces(tokenizer, prompt_ids, generation, with_prompt))
         )

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Protocol
 
 from ewe.components import Components, open_checker
 from ewe.config import Config, RetrievalConfig
@@ -47,8 +48,36 @@ class TimedVerifier:
         self._worker.close()
 
 
-class TextVerifiers:
-    """The verifiers of one engine, for texts that are finished. Judges are loaded when first needed."""
+class TextVerifier(Protocol):
+    """Checks sentences of finished texts."""
+
+    def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
+        """What it says; raises JudgeError if it fails or does not answer in time."""
+        ...
+
+    def close(self) -> None:
+        """Ends what it does; calls under way fail."""
+        ...
+
+
+class TextVerifiers(Protocol):
+    """The verifiers of one engine, for texts that are finished."""
+
+    def own(self) -> TextVerifier | None:
+        """The engine's verifier, else one that looks into its datastore; None if it has neither. Raises JudgeError."""
+        ...
+
+    def against(self, documents: Sequence[Passage]) -> TextVerifier:
+        """A verifier that looks into these documents alone, to be closed by the caller. Raises JudgeError."""
+        ...
+
+    def close(self) -> None:
+        """Ends the checks under way."""
+        ...
+
+
+class OwnTextVerifiers:
+    """Those of an engine in this process. Judges are loaded when first needed."""
 
     def __init__(self, config: Config, components: Components) -> None:
         self._config = config
@@ -56,6 +85,11 @@ class TextVerifiers:
         self._own: TimedVerifier | None = None
         self._made = components.verifier
         self._making = threading.Lock()
+
+    @property
+    def has_own(self) -> bool:
+        """Whether `own` gives a verifier; nothing is loaded for it."""
+        return (self._components.verifier or self._components.retriever) is not None
 
     def own(self) -> TimedVerifier | None:
         """The engine's verifier, else one that looks into its datastore; None if it has neither. Raises JudgeError."""

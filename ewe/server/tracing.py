@@ -25,8 +25,8 @@ except ImportError as missing:
     raise ConfigError("server.tracing needs OpenTelemetry: pip install 'ewe-engine[otel]'") from missing
 
 if TYPE_CHECKING:
-    from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
+    from ewe.server.served_engine import OpenedRequest
 
 _NAME_VARIABLE = "OTEL_SERVICE_NAME"
 _PROPAGATOR = TraceContextTextMapPropagator()
@@ -111,10 +111,10 @@ class RunSpans:
 
     def __init__(self, tracing: Tracing, parent: Context) -> None:
         self._tracing, self._parent = tracing, parent
-        self._rewrites: dict[tuple[Sequence, int], Span] = {}
+        self._rewrites: dict[tuple[OpenedRequest, int], Span] = {}
         self._lock = threading.Lock()
 
-    def see(self, sequence: Sequence, event: StreamEvent) -> None:
+    def see(self, opened: OpenedRequest, event: StreamEvent) -> None:
         """Takes one event in."""
         data, answer = event.data, {"ewe.answer": event.index}
         if event.kind == "retrieval":
@@ -124,11 +124,11 @@ class RunSpans:
             self._add("verify", data, {**answer, **counts})
         elif event.kind in ("rewind", "sentence", "finish"):
             with self._lock:
-                self._end_rewrite((sequence, event.index))
+                self._end_rewrite((opened, event.index))
                 if event.kind == "rewind":
                     told = {"ewe.reason": data["reason"], "ewe.discarded_tokens": data["discarded_tokens"]}
                     span = self._tracing.start("rewrite", self._parent, time.time_ns(), {**answer, **told})
-                    self._rewrites[sequence, event.index] = span
+                    self._rewrites[opened, event.index] = span
 
     def close(self) -> None:
         """Ends what was broken off."""
@@ -144,7 +144,7 @@ class RunSpans:
             span.set_status(StatusCode.ERROR)
         span.end(end)
 
-    def _end_rewrite(self, key: tuple[Sequence, int]) -> None:
+    def _end_rewrite(self, key: tuple[OpenedRequest, int]) -> None:
         span = self._rewrites.pop(key, None)
         if span is not None:
             span.end()

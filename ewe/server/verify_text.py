@@ -16,7 +16,7 @@ from ewe.server.ignored import RequestRoute
 from ewe.server.orders import passages_of
 from ewe.server.schemas import common as schemas
 from ewe.server.streaming import Cancellation, run_in_thread
-from ewe.server.text_verifiers import TextVerifiers, TimedVerifier
+from ewe.server.text_verifiers import TextVerifier, TextVerifiers
 from ewe.text.check_result import CheckedText
 
 router = APIRouter(tags=["EWE"], route_class=RequestRoute)
@@ -97,7 +97,7 @@ def _check(verifiers: TextVerifiers, body: VerifyRequest, cancellation: Cancella
     return _run(own, body, cancellation)
 
 
-def _run(verifier: TimedVerifier, body: VerifyRequest, cancellation: Cancellation) -> CheckedText:
+def _run(verifier: TextVerifier, body: VerifyRequest, cancellation: Cancellation) -> CheckedText:
     def on_progress(done: int, total: int) -> None:
         cancellation.check()
 

@@ -14,6 +14,7 @@ from server_rig import PROMPT, events_of, http, openai_client, serving
 from ewe import LLM, SamplingParams
 from ewe.config import resolve_config
 from ewe.server.app import create_app
+from ewe.server.served_engine import LocalEngine
 from ewe.server.settings import ServerSettings
 
 openai = pytest.importorskip("openai", reason="the openai client is not installed")
@@ -111,8 +112,8 @@ def test_without_max_tokens_an_answer_may_fill_the_context(client: Any, served: 
     with pytest.MonkeyPatch.context() as patch:
         # The longest answer takes its time; what it may have is seen at the engine's door.
         seen: list[SamplingParams] = []
-        build = served.llm.client.build
-        patch.setattr(served.llm.client, "build", lambda *a, **k: seen.append(built := build(*a, **k)) or built)
+        build = served.llm.client.sequence
+        patch.setattr(served.llm.client, "sequence", lambda *a, **k: seen.append(built := build(*a, **k)) or built)
         with client.chat.completions.create(
             model="builtin", messages=MESSAGES, extra_body=more, stream=True, temperature=1.0
         ) as stream:
@@ -244,7 +245,7 @@ def test_load_balancers_need_no_key() -> None:
     with serving(app) as url:
         assert {http.get(f"{url}/ping").status_code, http.post(f"{url}/ping").status_code} == {503}
         with LLM(config=CONFIG, loaded=loaded_model()) as llm:
-            app.state.service.open(llm)
+            app.state.service.open(LocalEngine(llm))
             assert {http.get(f"{url}/ping").status_code, http.post(f"{url}/ping").status_code} == {200}
             assert http.get(f"{url}/docs").status_code == 401
 

@@ -19,6 +19,7 @@ from fastapi.testclient import TestClient
 
 from ewe import LLM
 from ewe.server.app import create_app
+from ewe.server.served_engine import LocalEngine
 from ewe.server.settings import ServerSettings
 
 FOLDER = TemporaryDirectory()
@@ -37,7 +38,7 @@ MANY = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
 @pytest.fixture(scope="module", autouse=True)
 def llm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LLM]:
     with LLM(model="builtin", longterm=tmp_path_factory.mktemp("fuzz") / "memories") as opened:
-        APP.state.service.open(opened)
+        APP.state.service.open(LocalEngine(opened))
         yield opened
         wait_until_idle(opened)
 

@@ -15,6 +15,7 @@ from ewe import LLM, SamplingParams
 from ewe.errors import ConfigError
 from ewe.retrieval.datastore import Datastore
 from ewe.server.app import create_app
+from ewe.server.served_engine import LocalEngine
 from ewe.server.settings import ServerSettings
 from ewe.server.start_report import report_engine
 from ewe.types import Passage, ScoredPassage, VerificationRequest, VerificationResult
@@ -170,7 +171,7 @@ def test_without_a_datastore_a_text_needs_documents() -> None:
 
 def test_the_log_says_what_is_on(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with tiny_llm({**AUTO, "verification": {"judge": "builtin"}}, datastore=notes) as llm:
-        report_engine(llm, 0.1)
+        report_engine(LocalEngine(llm), 0.1)
     on = "engine policy ewe; datastore notes.jsonl (1 passage, BM25); verifier claims (judge builtin); long-term memory"
     assert on in capsys.readouterr().err
 

@@ -10,7 +10,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from test_policy_records import HOT, PROMPTS, Failing, plain, timeless, told
 
 from ewe.config import Config
 from ewe.config.memory_mark import PlacedPrompt
-from ewe.engine.input_processor import Limits
 from ewe.engine.request import Request
 from ewe.engine.text_attention import TextAttention
 from ewe.policies.self_rag_like import TOKENS
@@ -137,7 +136,7 @@ class RecordBench(Bench):
         self.runner.strength = 8.0
         processor, pool = self.engine.input_processor, self.runner.pool
         processor.tokenizer = Pieces(case.reflects)
-        processor.limits = Limits(case.max_model_len, len(PIECES))
+        processor.limits = replace(processor.limits, max_model_len=case.max_model_len, vocab_size=len(PIECES))
         if case.policy == "dragin" and case.retriever is not None:
             pool.states = torch.zeros(pool.num_blocks * pool.block_size, 8)
 

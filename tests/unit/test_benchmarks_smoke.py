@@ -22,11 +22,12 @@ SHARED |= {
     "serve_client",
     "serve_guidellm",
     "overhead_client",
+    "served_step_server",
     "capacity_engines",
     "replicas_stand_in",
 }
 # Triton's interpreter draws tokens in one, and the others start servers: over 15 s each.
-SLOW = {"launches", "replicas", "overload", "tenants"}
+SLOW = {"launches", "replicas", "overload", "tenants", "served_step"}
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from engine_bench import GatedBench
 from engine_parts import Judge, sentences
 from mock_engine import Bench
 
-from ewe.client import EngineLoop
 from ewe.config import Config
+from ewe.engine.engine_loop import EngineLoop
 from ewe.engine.request import Request
 from ewe.errors import EngineDeadError
 from ewe.types import Verdict

@@ -10,8 +10,8 @@ import pytest
 from engine_parts import sentences
 from mock_engine import Bench
 
-from ewe.client import EngineLoop
 from ewe.config import Config
+from ewe.engine.engine_loop import EngineLoop
 from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.engine.request import Request
 from ewe.engine.status import EngineStatus, status_of
@@ -72,7 +72,7 @@ def test_an_event_says_which_answer_it_is_about() -> None:
 
 
 def test_a_loop_with_nothing_to_do_turns_and_one_that_hangs_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ewe.client._LONGEST_SLEEP_S", 0.01)
+    monkeypatch.setattr("ewe.engine.engine_loop._LONGEST_SLEEP_S", 0.01)
     bench = Bench(CONFIG, script=sentences)
     loop = EngineLoop(bench.core, bench.engine.changed, lambda error: None)
     gate, entered = threading.Event(), threading.Event()

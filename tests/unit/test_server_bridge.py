@@ -136,9 +136,9 @@ def test_the_log_probabilities_of_many_tokens_are_made_off_the_event_loop(monkey
     monkeypatch.setattr(ChatLogprobs, "model_validate", lambda _: makers.append(threading.current_thread()))
     answer: Any = object.__new__(_ChatAnswer)
     answer._wants_logprobs = True
-    answer._run = SimpleNamespace(tenant="", sequences=[SimpleNamespace(request=SimpleNamespace(prompt_ids=()))])
+    answer._run = SimpleNamespace(tenant="", opened=[SimpleNamespace(request=SimpleNamespace(prompt_ids=()))])
     queues = SimpleNamespace(ends=SimpleNamespace(submit=lambda tenant, work: asyncio.to_thread(work)))
-    answer._service = SimpleNamespace(llm=SimpleNamespace(tokenizer=None), queues=queues)
+    answer._service = SimpleNamespace(engine=SimpleNamespace(prompts=SimpleNamespace(tokenizer=None)), queues=queues)
     asyncio.run(answer._logprobs(None))
     assert len(makers) == 1
     assert makers[0] is not threading.current_thread()

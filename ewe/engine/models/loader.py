@@ -1,6 +1,5 @@
 """Loading a model and its tokenizer, or refusing them with the reason."""
 
-import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 from transformers.utils import logging
 
@@ -23,7 +21,8 @@ from ewe.engine.attention.support import refuse_unsupported, rope_settings
 from ewe.engine.models.cpu_linear import speed_up_decoding
 from ewe.engine.models.device import launching_on, on_one_device, usable_device
 from ewe.engine.models.gguf_weights import cost_of_widening, widening
-from ewe.engine.models.model_files import ModelSource, adapter_folder, adapter_folders, has_tokenizer, model_source
+from ewe.engine.models.model_files import ModelSource, adapter_folder, adapter_folders, model_source
+from ewe.engine.models.pretrained import load_tokenizer, pretrained_options, read_pretrained
 from ewe.engine.models.quantization import refuse_unusable, shrink
 from ewe.engine.models.row_adapters import RowAdapters
 from ewe.engine.models.small_products import choose_few_rows
@@ -32,9 +31,6 @@ from ewe.errors import ConfigError, DeviceMemoryError
 _WEIGHTS = "loading weights"
 _BAR = "Loading weights"  # of transformers
 OnCount = Callable[[int, int], object]
-_FAILURES: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, ImportError, SafetensorError)
-# A GGUF file that lacks something (a tokenizer, its end) makes transformers stumble rather than say so.
-_GGUF_FAILURES = (*_FAILURES, LookupError, TypeError, AttributeError, ArithmeticError, struct.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,34 +76,16 @@ def load_model(
     attention_layers(model)
     _fuse_on_gpu(model, config)
     vocab_size = model.get_input_embeddings().num_embeddings
-    tokenizer = _tokenizer(source, config, _options(config))
+    tokenizer = load_tokenizer(config)
     return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size, rows)
 
 
 def read_config(config: ModelConfig) -> Any:
     """transformers' configuration of the model that `config` names; raises as `load_model`."""
-    model_config = _read(AutoConfig, model_source(config), _options(config))
+    model_config = read_pretrained(AutoConfig, model_source(config), pretrained_options(config))
     model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(model_config), None)
     refuse_unsupported(model_config, model_class)
     return model_config
-
-
-def _options(config: ModelConfig) -> dict[str, Any]:
-    return {"revision": config.revision, "trust_remote_code": False}
-
-
-def _read(auto_class: Any, source: ModelSource, options: dict[str, Any], **more: Any) -> Any:
-    """`auto_class.from_pretrained`, its failures as ConfigError."""
-    failures = _FAILURES
-    if source.gguf_file is not None:
-        options, failures = {**options, "gguf_file": source.gguf_file}, _GGUF_FAILURES
-    try:
-        return auto_class.from_pretrained(source.place, **options, **more)
-    except failures as error:
-        raise ConfigError(
-            f"cannot load {auto_class.__name__.removeprefix('Auto')} from {str(source)!r}: {error} (model.name is "
-            f'"builtin", a directory, a GGUF file or a hub id; weights must be safetensors or GGUF)'
-        ) from error
 
 
 def _model(
@@ -118,7 +96,7 @@ def _model(
     adapters: Mapping[str, Path],
     pool_gib: float | None,
 ) -> tuple[Any, RowAdapters | None]:
-    options, (device, dtype) = _options(config), _place(model_config, config)
+    options, (device, dtype) = pretrained_options(config), _place(model_config, config)
     in_parts = _sharding(config) if config.tensor_parallel > 1 else {}
     if config.device_map is not None:
         from ewe.engine.models.device_map import spreading
@@ -178,7 +156,7 @@ def _read_model(
         more |= widening()
     on_load(LoadStep(_WEIGHTS))
     with WEIGHTS_LOCK, _counted_weights(lambda done, total: on_load(LoadStep(_WEIGHTS, done, total, "tensors"))):
-        model, report = _read(AutoModelForCausalLM, source, options, output_loading_info=True, **more)
+        model, report = read_pretrained(AutoModelForCausalLM, source, options, output_loading_info=True, **more)
     if report["missing_keys"]:
         # transformers would fill them with random numbers and go on.
         raise ConfigError(f"{source} lacks the weights {', '.join(sorted(report['missing_keys']))}")
@@ -214,13 +192,6 @@ def _max_model_len(model_config: Any, wanted: int | None) -> int:
     if wanted is not None and wanted > limit:
         raise ConfigError(f"model.max_model_len {wanted} is beyond what the model can do ({limit} positions)")
     return int(wanted or limit)
-
-
-def _tokenizer(source: ModelSource, config: ModelConfig, options: dict[str, Any]) -> Any:
-    place = Path(source.place)
-    if config.load_format == "dummy" and source.gguf_file is None and (place.is_file() or not has_tokenizer(place)):
-        return None
-    return _read(AutoTokenizer, source, options)
 
 
 def _eos_token_ids(model: Any) -> frozenset[int]:

@@ -64,7 +64,7 @@ for _path in _FILES:
 async def start(request: Request) -> PageStart:
     """What is on, and what can be asked for a beginning: of the built-in model, whose world nobody knows."""
     service = service_of(request)
-    config = service.llm.config
+    config = service.engine.prompts.config
     is_builtin = (config.model.name, config.datastore) == ("builtin", "builtin")
     examples = await service.queues.ends.submit(tenant_of(request.scope), example_prompts) if is_builtin else []
     summary = service.summary

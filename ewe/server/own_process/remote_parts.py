@@ -1,0 +1,99 @@
+"""Verifiers and models of retrieval that are in the engine's process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ewe.server.own_process import engine_messages as wire
+from ewe.server.served_models import SentenceTask
+from ewe.types import Passage, VerificationRequest, VerificationResult
+
+
+class Call(Protocol):
+    """Asks the engine's process, waits, and raises what that raised, or EngineDeadError."""
+
+    def __call__(self, name: str, **arguments: Any) -> Any:
+        """What it answers."""
+        ...
+
+
+class RemoteVerifier:
+    """Checks sentences; documents: against which alone, None for the engine's own verifier."""
+
+    def __init__(self, call: Call, documents: Sequence[Passage] | None = None) -> None:
+        self._call = call
+        self._documents = wire.PASSAGES.plain(None if documents is None else list(documents))
+
+    def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
+        """What it says; raises JudgeError if it fails or does not answer in time."""
+        checks = wire.CHECKS.plain(list(requests))
+        return wire.CHECKED.read(self._call("verify", documents=self._documents, requests=checks))
+
+    def close(self) -> None:
+        """Nothing is held here; the engine's process ends each call in its time."""
+
+
+class RemoteVerifiers:
+    """The verifiers of the engine. has_own: whether it has one of its own."""
+
+    def __init__(self, call: Call, has_own: bool) -> None:
+        self._call, self._has_own = call, has_own
+
+    def own(self) -> RemoteVerifier | None:
+        """The engine's; None if it has none."""
+        return RemoteVerifier(self._call) if self._has_own else None
+
+    def against(self, documents: Sequence[Passage]) -> RemoteVerifier:
+        """A verifier that looks into these documents alone."""
+        return RemoteVerifier(self._call, documents)
+
+    def close(self) -> None:
+        """Nothing is held here."""
+
+
+class RemoteModel:
+    """A model of retrieval; raises RefusedError if the engine has none for this task, or cannot load it."""
+
+    def __init__(self, call: Call, task: SentenceTask) -> None:
+        facts = wire.MODEL_FACTS.read(call("model", task=task))
+        self._call, self._task = call, task
+        self.name, self.max_tokens, self.dimension = facts.name, facts.max_tokens, facts.dimension
+
+    def count_tokens(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[int]:
+        """The tokens of each text or pair of texts, before anything is cut."""
+        counts: list[int] = self._call("count_tokens", task=self._task, texts=list(texts))
+        return counts
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """float32 [texts, dimension]."""
+        return self._encode(texts, is_query=True)
+
+    def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """float32 [texts, dimension]."""
+        return self._encode(texts, is_query=False)
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """float32 [pairs] in [0, 1]."""
+        return np.asarray(self._call("score", pairs=list(pairs)), dtype=np.float32)
+
+    def _encode(self, texts: Sequence[str], is_query: bool) -> np.ndarray:
+        vectors = self._call("encode", texts=list(texts), is_query=is_query)
+        return np.asarray(vectors, dtype=np.float32).reshape(len(texts), self.dimension)
+
+
+class RemoteSentenceModels:
+    """The models of the engine's retrieval. listed: what each does, by its name."""
+
+    def __init__(self, call: Call, listed: Mapping[str, SentenceTask]) -> None:
+        self._call, self.listed = call, listed
+
+    def encoder(self) -> RemoteModel:
+        """The encoder; raises RefusedError where there is none, or one that cannot be loaded."""
+        return RemoteModel(self._call, "embed")
+
+    def reranker(self) -> RemoteModel:
+        """The reranker; raises RefusedError where there is none, or one that cannot be loaded."""
+        return RemoteModel(self._call, "rerank")
