@@ -45,8 +45,7 @@ def page(browser: Any, store: MemoryStore) -> Iterator[Any]:
     """The page of a server with a key and these memories; at the end the console is empty."""
     app = create_app(settings=ServerSettings(api_key=KEY))
     memories = RequestMemories(MemoryService(store), LongTermConfig())
-    llm = SimpleNamespace(client=SimpleNamespace(components=SimpleNamespace(memories=memories)))
-    app.state.service._served = SimpleNamespace(llm=llm)
+    app.state.service._served = SimpleNamespace(engine=SimpleNamespace(memories=memories))
     with serving(app) as url, browser.new_context(http_credentials={"username": "me", "password": KEY}) as context:
         opened, complaints = patient(context.new_page()), list[str]()
         opened.on("console", lambda message: complaints.append(message.text))

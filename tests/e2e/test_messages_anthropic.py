@@ -220,12 +220,12 @@ def test_a_stream_that_fails_ends_with_the_reason(client: Any, monkeypatch: pyte
 
 def test_a_check_that_fails_costs_the_citations_alone(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from ewe.errors import JudgeError
-    from ewe.server.text_verifiers import TextVerifiers
+    from ewe.server.text_verifiers import OwnTextVerifiers
 
-    def fail(self: TextVerifiers, documents: Any) -> Any:
+    def fail(self: OwnTextVerifiers, documents: Any) -> Any:
         raise JudgeError("the judge is out")
 
-    monkeypatch.setattr(TextVerifiers, "against", fail)
+    monkeypatch.setattr(OwnTextVerifiers, "against", fail)
     message = client.messages.create(**asked(*BROUGHT))
     assert cited(message) == {}
     assert SECOND in message.content[0].text

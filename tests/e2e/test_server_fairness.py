@@ -128,8 +128,8 @@ def slow_server(settings: ServerSettings, monkeypatch: pytest.MonkeyPatch, folde
             return search(query, *rest)
 
         monkeypatch.setattr(client.llm.memories.service, "search", slow_search)
-        served.sentence_models._encoder = SlowEncoder(gate)
-        served.sentence_models._reranker = SlowEncoder(gate)
+        served.engine.sentence_models._encoder = SlowEncoder(gate)
+        served.engine.sentence_models._reranker = SlowEncoder(gate)
         engine.input_processor.tokenizer = SlowTokenizer(engine.input_processor.tokenizer, gate)
         yield client, gate
 
