@@ -42,8 +42,8 @@ class Bystander:
         self._params = SamplingParams(max_tokens=200, ignore_eos=True, logit_bias={word: 100.0})
 
     def start(self) -> None:
-        """Begins a text, past the policy: without the end of a sentence nothing looks at it."""
-        request = Request("A", self._params, listener=self._hear)
+        """Begins a text that no policy steers."""
+        request = Request("A", self._params, listener=self._hear, is_plain=True)
         sequence = self._client.engine.input_processor.build(_BYSTANDER, request)
         self._client._loop.do(lambda core: core.add(sequence))
 
