@@ -18,10 +18,14 @@ FEWEST_WORDS, MOST_WORDS = 8, 45
 _ABOUT = 0.5  # Share of the names of what is asked about that a sentence and its passage's title must have.
 _SAID = 0.75  # Share of a sentence's words that one sentence has said, from which on it says nothing new.
 _DECIDES = 0.5  # What it counts that a check was decided by a sentence, beside shares of words.
+_BEGINS = 1.0  # What it counts that a sentence says what its subject is, where an answer begins.
+_ALIKE = 0.35  # Share of the wording's words from which on a sentence need not name the subject of its own article.
 
 _WRAPPED = re.compile(r"(?<=[^\n]{40})\n(?=[^\n])")  # a line break in running text, not one after a heading
 # No list item, markup or citation mark, and an end.
 _WHOLE = re.compile(r"[\"“‘']?(?:\d|[^\W\d_])[^\n\[\]{}<>|@#*=^~\\_]*[.!][\"”’']?\Z")
+_SAYS_WHAT = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one)\b")
+_FIRST_WORDS = 8
 _URL = re.compile(r"https?:|www\.")
 _PAIRS = ("()", "“”", "«»")
 _POINTS_BACK = words_of("he she it they him her them his hers its their theirs himself herself itself themselves")
@@ -63,19 +67,22 @@ class Place:
 def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     """Whole sentences of the passages that tell something new about the same, and can be understood there; best first.
 
-    Better is what has more words of the wording and of the question, by the veracity of its passage.
+    Better is what has more words of the wording, of the question and of its names, by the veracity of its passage. An
+    answer begins with a sentence that says what its subject is, if there is one.
     """
     names, wording, question = place.names, _stems(place.wording), _stems(subject_of(place.question))
-    told = [_stems(sentence) for sentence in place.said]
+    said = [_stems(sentence) for sentence in place.said]
     found: dict[str, tuple[float, Quotation]] = {}
     for passage in passages:
         title = _stems(passage.title)
         for text in _whole_sentences(passage.text):
             own = _stems(text)
-            if text in found or not _fits(text, own, title, names, told):
+            alike = _share(wording, own)
+            if text in found or not _fits(text, own, title, names, said, bool(said) and alike >= _ALIKE):
                 continue
-            decides = _DECIDES * any(text in other for other in place.decided_by)
-            likeness = _share(wording, own) + _share(question, own | title) + decides
+            likeness = alike + _share(question, own | title) + _share(names, own)
+            likeness += _DECIDES * any(text in other for other in place.decided_by)
+            likeness += _BEGINS * (not said and _says_what_it_is(text, names))
             found[text] = likeness * passage.veracity, Quotation(passage, text)
     ranked = sorted(found.values(), key=lambda pair: pair[0], reverse=True)
     return [quotation for _, quotation in ranked]
@@ -87,14 +94,30 @@ def num_shared(question: str, text: str) -> int:
 
 
 def _fits(
-    text: str, own: AbstractSet[str], title: AbstractSet[str], names: AbstractSet[str], told: Sequence[AbstractSet[str]]
+    text: str,
+    own: AbstractSet[str],
+    title: AbstractSet[str],
+    names: AbstractSet[str],
+    said: Sequence[AbstractSet[str]],
+    is_alike: bool,
 ) -> bool:
-    """Whether a sentence with these stems is about these names, says something new, and is clear after the last one."""
+    """Whether a sentence with these stems is about these names, says something new, and is clear after the last one.
+
+    is_alike: whether it is so like the wording it replaces that its passage's title may name its subject.
+    """
     leans = _leans(text, title or names)
-    if leans and not (told and _share(title or names, told[-1]) >= _ABOUT):
+    if leans and not (said and _share(title or names, said[-1]) >= _ABOUT):
         return False
-    is_about = _share(names, own | title) >= _ABOUT and (leans or not names.isdisjoint(own))
-    return is_about and all(_share(own, before) < _SAID for before in told)
+    is_about = _share(names, own | title) >= _ABOUT
+    is_named = leans or not names.isdisjoint(own) or (is_alike and _share(names, title) >= _ABOUT)
+    return is_about and is_named and all(_share(own, before) < _SAID for before in said)
+
+
+def _says_what_it_is(text: str, names: AbstractSet[str]) -> bool:
+    """Whether a sentence begins with the subject and goes on with what it is: "Loudoun was a commander"."""
+    verb = _SAYS_WHAT.search(text)
+    first = text[: verb.start()] if verb else ""
+    return bool(verb) and len(words(first)) <= _FIRST_WORDS and _share(names, _stems(first)) >= _ABOUT
 
 
 def _whole_sentences(text: str) -> Iterator[str]:

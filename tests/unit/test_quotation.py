@@ -85,3 +85,34 @@ def test_a_question_without_names_is_about_its_words() -> None:
     assert found(Passage("p", text), question="Tell me about black holes.") == [text]
     other = Passage("p", "Nothing that falls into a deep lake can ever come out.")
     assert not found(other, question="What are black holes?")
+
+
+def test_an_answer_begins_with_what_its_subject_is() -> None:
+    replaced = Passage("r", "Lord Loudoun was replaced by James Abercrombie early in 1758.", title="Lord Loudoun")
+    what = Passage(
+        "w", "Lord Loudoun was a Scottish nobleman and a commander of the British army.", title="Lord Loudoun"
+    )
+    wording = "Lord Loudoun replaced Abercrombie early in 1758."
+    assert found(replaced, what, wording=wording)[0] == what.text
+    assert found(replaced, what, wording=wording, said=[BORN])[0] == replaced.text
+
+
+def test_of_its_own_article_a_sentence_like_the_wording_need_not_name_the_subject() -> None:
+    text = "Seven regiments of infantry and one of horse took part in the campaign."
+    wording = "Nine regiments of infantry took part in the campaign."
+    own = Passage("p", text, title="Lord Loudoun")
+    assert found(own, wording=wording, said=[BORN]) == [text]
+    assert not found(own, wording=wording)  # nothing has named him yet
+    assert not found(own, wording="He was born in 1710.", said=[BORN])
+    assert not found(Passage("p", text, title="Falkirk"), wording=wording, said=[BORN])
+
+
+def test_what_names_all_of_the_subject_comes_before_what_names_a_part() -> None:
+    part = Passage(
+        "a", "Scientology was founded in the United States by a writer in 1952.", title="Scientology in Germany"
+    )
+    both = Passage(
+        "b", "In Germany the status of Scientology has been disputed in many courts.", title="Scientology in Germany"
+    )
+    question = "Give me an overview of Scientology in Germany."
+    assert found(part, both, question=question, said=["It is old."])[0] == both.text
