@@ -13,6 +13,7 @@ from ewe.engine import effects, wordings
 from ewe.engine.composed import adopt
 from ewe.engine.next_action import Action, next_action
 from ewe.engine.output import publish, record_check, record_retrieval, retrieved_passages
+from ewe.engine.policy_answer import Answer
 from ewe.engine.prompt_passages import PromptPassages
 from ewe.engine.quoting import Quoter
 from ewe.engine.refresh import MemoryKeeper
@@ -72,7 +73,7 @@ class PolicyRunner:
         in_prompt, can_verify = self.prompt_passages, self.policy.verifies and self.verification is not None
         places = in_prompt.most if in_prompt is not None and in_prompt.fits(sequence) else None
         can_retrieve = self.policy.retrieves and self.retrieval is not None
-        answer = effects.Answer(sequence, is_first, can_retrieve, can_verify, places, self.remembers, self.feedback)
+        answer = Answer(sequence, is_first, can_retrieve, can_verify, places, self.remembers, self.feedback)
         sequence.feedback.steps = self.policy(answer, self.pipeline if self.policy.asks else self.config)
         self._resume(sequence)
 

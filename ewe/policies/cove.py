@@ -3,7 +3,8 @@
 import re
 
 from ewe.config import PipelineConfig
-from ewe.engine.effects import Answer, policy
+from ewe.engine.effects import policy
+from ewe.engine.policy_answer import Answer
 from ewe.engine.side_texts import Ask, Asking, Decide, Generate, Reply, Search
 
 PLAN = """Write questions that check the facts of a text, each about one fact: a name, a date, a number, a place, an \

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ewe.config import PipelineConfig
-from ewe.engine.effects import Answer, policy
+from ewe.engine.effects import policy
+from ewe.engine.policy_answer import Answer
 from ewe.engine.side_texts import Add, Ask, Asking, Decide, Generate, Reading, Reply, Search
 from ewe.text.english import FUNCTION_WORDS
 from ewe.text.sentences import SentenceSplitter

@@ -5,7 +5,6 @@ from typing import Any
 
 from ewe.config import FeedbackConfig, Trigger
 from ewe.engine.effects import (
-    Answer,
     Draw,
     End,
     Judge,
@@ -23,6 +22,7 @@ from ewe.engine.effects import (
     Write,
     policy,
 )
+from ewe.engine.policy_answer import Answer
 from ewe.engine.sentence_checks import SentenceState
 from ewe.engine.wordings import Wording
 from ewe.policies.rag import remember_question

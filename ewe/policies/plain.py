@@ -1,7 +1,8 @@
 """Plain decoding, under `documents` if there are any."""
 
 from ewe.config import FeedbackConfig
-from ewe.engine.effects import Answer, Steps, Write, policy
+from ewe.engine.effects import Steps, Write, policy
+from ewe.engine.policy_answer import Answer
 
 
 @policy()

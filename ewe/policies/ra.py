@@ -1,7 +1,8 @@
 """Retrieval augmentation as the paper's baseline has it: passages in the prompt (ewe.txt 4.3)."""
 
 from ewe.config import PipelineConfig
-from ewe.engine.effects import Answer, policy
+from ewe.engine.effects import policy
+from ewe.engine.policy_answer import Answer
 from ewe.engine.side_texts import Ask, Asking, Search
 from ewe.text.search_text import is_small_talk, subject_of
 

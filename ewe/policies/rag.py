@@ -1,7 +1,8 @@
 """Retrieval-augmented generation: one retrieval, with the question, fills the memory."""
 
 from ewe.config import FeedbackConfig
-from ewe.engine.effects import Answer, Remember, Retrieve, Steps, Write, policy
+from ewe.engine.effects import Remember, Retrieve, Steps, Write, policy
+from ewe.engine.policy_answer import Answer
 from ewe.text.search_text import subject_of
 
 

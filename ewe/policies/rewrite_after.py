@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from ewe.config import PipelineConfig
-from ewe.engine.effects import Answer, policy
+from ewe.engine.effects import policy
+from ewe.engine.policy_answer import Answer
 from ewe.engine.side_texts import Add, Ask, Asking, Decide, Generate, Reply, VerifyTexts
 from ewe.text.sentences import SentenceSplitter, code_blocks, is_inside
 from ewe.types import Passage, Verdict, VerificationRequest, VerificationResult

@@ -6,7 +6,8 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from ewe.config import PipelineConfig
-from ewe.engine.effects import Answer, policy
+from ewe.engine.effects import policy
+from ewe.engine.policy_answer import Answer
 from ewe.engine.side_texts import Add, Ask, Asking, Decide, Generate, HasTokens, Reply, Search
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Passage

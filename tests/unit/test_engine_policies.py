@@ -11,8 +11,9 @@ from engine_tokenizers import PieceTokenizer
 from mock_engine import Bench
 
 from ewe.config import Config, FeedbackConfig
-from ewe.engine.effects import Answer, Paused, Retrieve, Verify, Write
+from ewe.engine.effects import Paused, Retrieve, Verify, Write
 from ewe.engine.output_text import OutputText
+from ewe.engine.policy_answer import Answer
 from ewe.engine.sampler import Token
 from ewe.engine.sentence_checks import Progress
 from ewe.policies.ewe import ewe

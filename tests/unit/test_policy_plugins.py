@@ -12,7 +12,8 @@ from engine_parts import Judge, Library, Notebook, words
 from mock_engine import Bench
 
 from ewe.config import Config, FeedbackConfig, registry
-from ewe.engine.effects import Answer, Paused, Remember, Retrieve, Retrieved, Rewind, Steps, Verify, Write, policy
+from ewe.engine.effects import Paused, Remember, Retrieve, Retrieved, Rewind, Steps, Verify, Write, policy
+from ewe.engine.policy_answer import Answer
 from ewe.errors import ConfigError
 from ewe.types import Verdict
 from ewe.types.sampling_params import SamplingParams
