@@ -5,7 +5,6 @@ Knows what can be asked for, and not what for: that is in `ewe.policies`.
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ewe.config import FeedbackConfig, PipelineConfig
@@ -13,20 +12,20 @@ from ewe.engine import effects, wordings
 from ewe.engine.composed import adopt
 from ewe.engine.next_action import Action, next_action
 from ewe.engine.output import publish, record_check, record_retrieval, retrieved_passages
+from ewe.engine.pauses import begin_pause
 from ewe.engine.policy_answer import Answer
 from ewe.engine.prompt_passages import PromptPassages
 from ewe.engine.quoting import Quoter
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.request import Request
 from ewe.engine.rewind import Rewinder
-from ewe.engine.sentence_checks import Check
 from ewe.engine.sequence import Sequence
 from ewe.engine.side_prompts import apart, check_asking
 from ewe.engine.side_runner import SideRunner
 from ewe.engine.side_texts import Ask, Asking, Ending, Reply
 from ewe.engine.workers import Worker
 from ewe.errors import EngineDeadError, PromptTooLongError
-from ewe.types import FinishReason, Lane, Query, VerificationRequest, VerificationResult
+from ewe.types import FinishReason, Lane, VerificationResult
 from ewe.types.protocols import FeedbackBuilder
 
 
@@ -160,7 +159,7 @@ class PolicyRunner:
                 return
             if isinstance(effect, effects.Write):
                 state.every, state.is_composed = effect.every, False
-                self._ask(sequence)
+                begin_pause(sequence, self.config, self.retrieval, self.verification)
                 return
             result = self._do(sequence, effect)
             if state.is_composed and sequence.finish is not None:
@@ -221,40 +220,6 @@ class PolicyRunner:
         else:
             self.keeper.plan(sequence, effect.hits, effect.lane)
         return bool(sequence.schedule.pending_units)
-
-    def _ask(self, sequence: Sequence) -> None:
-        """Submits what a policy has asked for since it last wrote: one pause, once there is a text to pause."""
-        asked, sequence.feedback.asked = sequence.feedback.asked, []
-        if asked and sequence.schedule.is_admitted:
-            sequence.feedback.paused_at = time.monotonic()
-            names = ["retrieval" if isinstance(effect, effects.Retrieve) else "verification" for effect in asked]
-            sequence.record("pause", **{"for": names})
-        for effect in asked:
-            if isinstance(effect, effects.Retrieve):
-                self._retrieve(sequence, effect)
-            else:
-                self._verify(sequence, effect)
-
-    def _retrieve(self, sequence: Sequence, effect: effects.Retrieve) -> None:
-        if self.retrieval is None or sequence.feedback.retrieval is not None:
-            raise ValueError("Retrieve: there is no retriever, or one retrieval is under way")
-        sequence.record("retrieving", query=effect.query)
-        query = Query(effect.query, sequence.request.memory, effect.top_k)
-        sequence.feedback.retrieval = self.retrieval.submit(query, self.config.timeout)
-
-    def _verify(self, sequence: Sequence, effect: effects.Verify) -> None:
-        if self.verification is None:
-            raise ValueError("Verify: there is no verifier")
-        text, spans, state = sequence.output_text.text, sequence.output_text.sentences, sequence.feedback
-        asked = partial(VerificationRequest, closed_world=sequence.request.asked.closed_world)
-        requests = []
-        for index in effect.sentences:
-            start, end = spans[index].start, spans[index].end
-            requests.append(asked(sequence.request.question, text[:start], text[start:end]))
-            attempt = state.attempt_at(start)
-            sequence.record("checking", number=index + 1, start=start, end=end, text=text[start:end], attempt=attempt)
-        job = self.verification.submit(requests, self.config.timeout)
-        state.checks.append(Check(job, effect.sentences, effect.wait, state.progress.retrieved))
 
     def _end_retrieval(self, sequence: Sequence) -> None:
         job, sequence.feedback.retrieval = sequence.feedback.retrieval, None

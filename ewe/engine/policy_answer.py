@@ -1,0 +1,113 @@
+"""What a policy sees of the answer that it writes, and what it may note of it."""
+
+from __future__ import annotations
+
+from collections import abc
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ewe.engine.sentence_checks import Attempt, Progress, SentenceState
+from ewe.text.quotation import Place, Quotation, quotations
+from ewe.text.search_text import is_small_talk
+from ewe.types import Lane, Passage, ScoredPassage, VerificationResult
+
+if TYPE_CHECKING:
+    from ewe.engine.output_text import OutputText, Span
+    from ewe.engine.sequence import Sequence
+    from ewe.types.protocols import FeedbackBuilder
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer that a policy writes.
+
+    is_first: of the request's answers; the others begin with what it has in memory. can_retrieve, can_verify: what the
+    engine has. prompt_places: how many passages may stand in the prompt; None: they must become units. remembers:
+    whether memories are searched, too, in which "What is my name?" finds something.
+    """
+
+    sequence: Sequence
+    is_first: bool
+    can_retrieve: bool
+    can_verify: bool
+    prompt_places: int | None
+    remembers: bool
+    feedback: FeedbackBuilder | None
+
+    @cached_property
+    def question(self) -> str:
+        """What retrieval is told of the prompt."""
+        return self.sequence.request.question
+
+    @cached_property
+    def is_small_talk(self) -> bool:
+        """Whether the question names nothing that could be looked up."""
+        return not self.remembers and is_small_talk(self.question)
+
+    @property
+    def text(self) -> OutputText:
+        """What has been written: tokens, probabilities, characters."""
+        return self.sequence.output_text
+
+    @property
+    def sentences(self) -> abc.Sequence[Span]:
+        """Those that have been completed."""
+        return self.sequence.output_text.sentences
+
+    def words(self, sentence: int) -> str:
+        """The text of a sentence."""
+        return self.text.text_of(self.sentences[sentence])
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the text has ended; a rewind reopens it."""
+        return self.sequence.finish is not None
+
+    @property
+    def has_grammar(self) -> bool:
+        """Whether it must be JSON, of which nothing can be left out."""
+        return self.sequence.grammar is not None
+
+    @property
+    def progress(self) -> Progress:
+        """How many sentences the policy has dealt with, which it counts; a rewind takes them back, too."""
+        return self.sequence.feedback.progress
+
+    def attempts(self, sentence: int) -> list[Attempt]:
+        """The wordings of a sentence that have been rejected."""
+        return self.sequence.feedback.attempts.setdefault(self.sentences[sentence].start, [])
+
+    def reject(self, sentence: int, state: SentenceState) -> list[Attempt]:
+        """Notes that a sentence's wording is not to stay; gives all that were rejected."""
+        span, rejected = self.sentences[sentence], self.attempts(sentence)
+        tokens = tuple(self.text.tokens[span.first_token : span.end_token])
+        rejected.append(Attempt(self.text.text_of(span), tokens, state))
+        return rejected
+
+    def settle(self, sentence: int, state: SentenceState) -> None:
+        """Says what is known of a sentence; from then on it is shown."""
+        self.sequence.feedback.set_state(sentence, state)
+
+    def vary(self, sentence: int | None) -> None:
+        """Has a sentence drawn at `retry_temperature` at least, lest the same words come again; None: no longer."""
+        self.sequence.feedback.hot_sentence = sentence
+
+    def quotations(self, sentence: int, result: VerificationResult) -> list[Quotation]:
+        """What may stand in a sentence's place, which a check has found this of; the best first.
+
+        From its evidence and that of earlier checks, the retrieved units in memory, and the passages in the prompt.
+        """
+        sequence = self.sequence
+        checked = [item.passage for item in (*result.evidence, *sequence.evidence)]
+        units = [unit.passage for unit in sequence.memory.units if unit.lane is Lane.RETRIEVAL]
+        in_prompt = [sequence.sources[id_] for id_ in sorted(sequence.prompt_passages)]
+        passages: dict[str, Passage] = {passage.id: passage for passage in (*checked, *units, *in_prompt)}
+        said = [self.words(index) for index in range(sentence)]
+        excerpts = [item.excerpt for item in result.evidence]
+        return quotations(list(passages.values()), Place(self.question, self.words(sentence), said, excerpts))
+
+    def evidence_of(self, result: VerificationResult) -> list[ScoredPassage]:
+        """What a check found, as passages for the verification lane."""
+        assert self.feedback is not None
+        return [ScoredPassage(passage, 0.0) for passage in self.feedback.build(result)]
