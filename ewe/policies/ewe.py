@@ -1,22 +1,15 @@
 """EWE (Chen et al. 2024, section 3.1, algorithm 1): pause, retrieve, verify; write again what is refuted."""
 
-from collections.abc import Generator
-from typing import Any
-
 from ewe.config import FeedbackConfig, Trigger
 from ewe.engine.effects import (
-    Draw,
     End,
-    Judge,
     Paused,
-    Quote,
     Remember,
     Restore,
     Retrieve,
     Retrieved,
     Rewind,
     Steps,
-    Take,
     Verified,
     Verify,
     Write,
@@ -24,16 +17,13 @@ from ewe.engine.effects import (
 )
 from ewe.engine.policy_answer import Answer
 from ewe.engine.sentence_checks import SentenceState
-from ewe.engine.wordings import Wording
 from ewe.policies.rag import remember_question
+from ewe.policies.replacements import GoesBack, draw, quote
 from ewe.text.check_result import CODE, LOOPS, REPEATS
-from ewe.text.quotation import num_shared
 from ewe.text.search_text import subject_of
 from ewe.text.sentences import code_blocks, is_inside
-from ewe.types import Lane, Verdict, VerificationResult
+from ewe.types import Lane, Verdict
 
-GoesBack = Generator[Any, Any, bool]  # whether the text has gone back
-_QUOTES_TRIED = 3  # Some do not fit into what is left of the answer.
 _MUCH_MORE = 0.2  # Share of the evidence's weight; below it two wordings are supported alike.
 
 
@@ -106,49 +96,23 @@ def _goes_back(answer: Answer, settings: FeedbackConfig, check: Verified, droppe
 
 
 def _rewrite(answer: Answer, settings: FeedbackConfig, check: Verified, dropped: set[int]) -> GoesBack:
-    """Writes a sentence again under the evidence; after the last attempt keeps the best, the last or none of them.
-
-    None: in its place may stand a sentence of the evidence.
-    """
+    """Writes a sentence again under the evidence; after the last attempt keeps the best, the last, a quotation or none."""
     attempts = answer.reject(check.sentence, check.state)
     if len(attempts) < settings.max_attempts:
         yield Rewind(check.sentence, "refuted" if check.result.verdict is Verdict.REFUTED else "unsupported")
         news = yield Remember(answer.evidence_of(check.result), Lane.VERIFICATION)
         answer.vary(None if news else check.sentence)
-        yield from _draw(answer, settings, check.sentence)
+        if (yield from draw(answer, settings, check.sentence)) and answer.is_finished:
+            yield from _verify(answer, settings)  # what follows the sentence
         return True
     if settings.on_exhausted in ("drop", "quote") and not answer.has_grammar:
-        is_quoted = settings.on_exhausted == "quote" and (yield from _quote(answer, check))
+        is_quoted = settings.on_exhausted == "quote" and (yield from quote(answer, check))
         return is_quoted or (yield from _drop(answer, check, dropped))
     best = max(reversed(attempts), key=lambda attempt: attempt.rank)
     if settings.on_exhausted == "flag" or best is attempts[-1]:
         return False
     yield Restore(check.sentence, best, "keep_best")
     return True
-
-
-def _draw(answer: Answer, settings: FeedbackConfig, sentence: int) -> Steps:
-    """Draws several wordings of a sentence and goes on with the best; one is simply written, and so is the end of JSON.
-
-    So is one whose rewind has reopened the sentence before it.
-    """
-    if settings.wordings == 1 or answer.has_grammar or len(answer.sentences) != sentence:
-        return
-    yield Draw(sentence, settings.wordings)
-    drawn = yield Write()
-    yield Judge(drawn.wordings)
-    judged = yield Write()
-    ranks = [_rank(answer, *pair) for pair in zip(judged.wordings, judged.results, strict=True)]
-    yield Take(sentence, judged, ranks.index(max(ranks)))
-    if answer.is_finished:
-        yield from _verify(answer, settings)  # what follows the sentence, if it ends the text
-
-
-def _rank(answer: Answer, wording: Wording, result: VerificationResult) -> tuple[bool, bool, int, float]:
-    """Higher is better: not refuted and nothing that repeats, supported, nearer to the question, likelier."""
-    fails = result.verdict is Verdict.REFUTED or result.reason in (REPEATS, LOOPS)
-    near = num_shared(answer.question, wording.text)
-    return not fails, result.verdict is Verdict.SUPPORTED, near, wording.mean_logprob
 
 
 def _compare(answer: Answer, settings: FeedbackConfig, check: Verified) -> GoesBack:
@@ -162,14 +126,6 @@ def _compare(answer: Answer, settings: FeedbackConfig, check: Verified) -> GoesB
     answer.reject(check.sentence, check.state)
     yield Restore(check.sentence, best, "less supported")
     return True
-
-
-def _quote(answer: Answer, check: Verified) -> GoesBack:
-    """Puts the best sentence of the evidence in a sentence's place, if there is one."""
-    for quotation in answer.quotations(check.sentence, check.result)[:_QUOTES_TRIED]:
-        if (yield Quote(check.sentence, quotation)):
-            return True
-    return False
 
 
 def _drop(answer: Answer, check: Verified, dropped: set[int]) -> GoesBack:

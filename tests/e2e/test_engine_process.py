@@ -31,7 +31,9 @@ def is_gone(process: psutil.Process) -> bool:
 
 
 def steady(value: Any) -> Any:
-    """What does not differ from run to run."""
+    """What does not differ from run to run; log-probabilities do in their last digits, with who shares a pass."""
+    if isinstance(value, float):
+        return round(value, 2)
     if isinstance(value, dict):
         return {key: steady(item) for key, item in value.items() if key not in VARY}
     return [steady(item) for item in value] if isinstance(value, list) else value

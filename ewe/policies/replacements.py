@@ -1,0 +1,52 @@
+"""What may stand in the place of a sentence that failed: the best of several wordings, or a quotation."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from ewe.config import FeedbackConfig
+from ewe.engine.effects import Draw, Judge, Quote, Take, Verified, Write
+from ewe.engine.policy_answer import Answer
+from ewe.text.check_result import LOOPS, REPEATS
+from ewe.text.quotation import num_shared
+from ewe.types import Verdict, VerificationResult
+
+if TYPE_CHECKING:
+    from ewe.engine.wordings import Wording
+
+GoesBack = Generator[Any, Any, bool]
+"""Steps of a policy that give whether the text has gone back, or has another sentence now."""
+
+_QUOTES_TRIED = 3  # Some do not fit into what is left of the answer.
+
+
+def draw(answer: Answer, settings: FeedbackConfig, sentence: int) -> GoesBack:
+    """Draws several wordings of a sentence and goes on with the best; gives whether it has.
+
+    One wording is simply written, and so is the end of JSON, and one whose rewind has reopened the sentence before it.
+    """
+    if settings.wordings == 1 or answer.has_grammar or len(answer.sentences) != sentence:
+        return False
+    yield Draw(sentence, settings.wordings)
+    drawn = yield Write()
+    yield Judge(drawn.wordings)
+    judged = yield Write()
+    ranks = [_rank(answer, *pair) for pair in zip(judged.wordings, judged.results, strict=True)]
+    yield Take(sentence, judged, ranks.index(max(ranks)))
+    return True
+
+
+def _rank(answer: Answer, wording: Wording, result: VerificationResult) -> tuple[bool, bool, int, float]:
+    """Higher is better: not refuted and nothing that repeats, supported, nearer to the question, likelier."""
+    fails = result.verdict is Verdict.REFUTED or result.reason in (REPEATS, LOOPS)
+    near = num_shared(answer.question, wording.text)
+    return not fails, result.verdict is Verdict.SUPPORTED, near, wording.mean_logprob
+
+
+def quote(answer: Answer, check: Verified) -> GoesBack:
+    """Puts the best sentence of the evidence in a sentence's place, if there is one."""
+    for quotation in answer.quotations(check.sentence, check.result)[:_QUOTES_TRIED]:
+        if (yield Quote(check.sentence, quotation)):
+            return True
+    return False
