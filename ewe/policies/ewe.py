@@ -96,7 +96,7 @@ def _goes_back(answer: Answer, settings: FeedbackConfig, check: Verified, droppe
 
 
 def _rewrite(answer: Answer, settings: FeedbackConfig, check: Verified, dropped: set[int]) -> GoesBack:
-    """Writes a sentence again under the evidence; after the last attempt keeps the best, the last, a quotation or none."""
+    """Writes a sentence again under the evidence; after the last attempt keeps the best, the last, or a quotation."""
     attempts = answer.reject(check.sentence, check.state)
     if len(attempts) < settings.max_attempts:
         yield Rewind(check.sentence, "refuted" if check.result.verdict is Verdict.REFUTED else "unsupported")
