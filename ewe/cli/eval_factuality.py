@@ -18,7 +18,7 @@ from ewe.config import resolve_config
 from ewe.config.registry import POLICIES
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.evaluation.prompt_sets import DETAIL, KS, PromptSet, parse_shard, prompt_set
-from ewe.evaluation.systems import Sweep, find_sweep, read_sweep, shipped_sweeps, systems_of
+from ewe.evaluation.systems import Sweep, find_sweep, read_sweep, systems_of
 from ewe.types.sampling_params import SamplingParams
 
 Chosen = Annotated[
@@ -64,8 +64,8 @@ class SystemOptions:
         str | None,
         typer.Option(
             metavar="NAME | FILE",
-            help=f"Compare settings instead: those of the paper's figures and tables by name "
-            f"({', '.join(shipped_sweeps())}), or a YAML file's.",
+            help="Compare settings instead: those of the paper's figures and tables by name (figure-3, table-1; an "
+            "unknown name is answered with all), or a YAML file's.",
         ),
     ] = None
     baseline: Annotated[

@@ -73,6 +73,13 @@ def record_retrieval(sequence: Sequence, job: Job, found: abc.Sequence[ScoredPas
     sequence.stats.retrieval_wait_s += job.latency_s
 
 
+def record_checking(sequence: Sequence, index: int) -> None:
+    """Notes in the trace that a sentence of the text is being checked."""
+    span, text = sequence.output_text.sentences[index], sequence.output_text
+    place = {"start": span.start, "end": span.end, "text": text.text_of(span)}
+    sequence.record("checking", number=index + 1, **place, attempt=sequence.feedback.attempt_at(span.start))
+
+
 def record_check(sequence: Sequence, job: Job, index: int, result: VerificationResult) -> None:
     """Notes what a check found of a sentence in the trace, among the evidence and among the sources."""
     span = sequence.output_text.sentences[index]

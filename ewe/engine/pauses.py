@@ -5,6 +5,7 @@ from functools import partial
 
 from ewe.config import FeedbackConfig
 from ewe.engine.effects import Retrieve, Verify
+from ewe.engine.output import record_checking
 from ewe.engine.sentence_checks import Check
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker
@@ -47,7 +48,6 @@ def _verify(sequence: Sequence, effect: Verify, config: FeedbackConfig, verifica
     for index in effect.sentences:
         start, end = spans[index].start, spans[index].end
         requests.append(asked(sequence.request.question, text[:start], text[start:end]))
-        attempt = state.attempt_at(start)
-        sequence.record("checking", number=index + 1, start=start, end=end, text=text[start:end], attempt=attempt)
+        record_checking(sequence, index)
     job = verification.submit(requests, config.timeout)
     state.checks.append(Check(job, effect.sentences, effect.wait, state.progress.retrieved))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ewe.engine.detokenizer import Detokenizer
-from ewe.engine.output import record_check, show
+from ewe.engine.output import record_check, record_checking, show
 from ewe.engine.rewind import Rewinder
 from ewe.engine.sampler import Token
 from ewe.engine.sentence_checks import SentenceState, fields_of
@@ -58,7 +58,7 @@ class Quoter:
         show(sequence)  # before its check is announced
         place: dict[str, Any] = {"start": span.start, "end": span.end, "text": quotation.text}
         sequence.record("quote", **place, **fields_of(passage, "id", "title", "source"))
-        sequence.record("checking", number=index + 1, **place, attempt=state.attempt_at(span.start))
+        record_checking(sequence, index)
         job = Job(quotation, 0.0)
         job.settle()
         record_check(sequence, job, index, VerificationResult((claim,), (evidence,)))

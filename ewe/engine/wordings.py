@@ -6,7 +6,7 @@ from collections import abc
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ewe.engine.output import show
+from ewe.engine.output import record_checking, show
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sampler import Token
 from ewe.engine.sentence_checks import Check, FeedbackState
@@ -124,8 +124,7 @@ def take(sequence: Sequence, index: int, wordings: abc.Sequence[Wording], chosen
         return
     state = sequence.feedback
     show(sequence)  # before its check is announced
-    attempt = state.attempt_at(start)
-    sequence.record("checking", number=index + 1, start=start, end=end, text=wording.text, attempt=attempt)
+    record_checking(sequence, index)
     told = replace(job, result=[results[chosen]], on_done=None)
     state.checks.append(Check(told, (index,), True, state.progress.retrieved))
     state.progress.verified = index + 1

@@ -9,7 +9,7 @@ from ewe.errors import JudgeError
 from ewe.evaluation.prompt_sets import Item, PromptSet
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.source import PassageSource
-from ewe.text.check_result import LOOPS, NO_CLAIM, REPEATS, CheckedSentence, is_failure
+from ewe.text.check_result import NO_CLAIM, REPETITIONS, CheckedSentence, is_failure
 from ewe.types import Claim, Passage, Verdict
 from ewe.types.protocols import Verifier
 from ewe.verification.endpoint.protocol import Completer, CompletionError, complete_each
@@ -37,7 +37,7 @@ Better: 1 | 2 | tie"""
 _VERDICT = re.compile(r"\W*better\W+(1|2|tie)\W*", re.IGNORECASE)
 _SCORES = {"1": 1.0, "2": 0.0, "tie": 0.5}  # of the answer that is shown first
 WORLD_SETTINGS = ("scheduler.max_num_seqs=32",)
-_SAID_BEFORE = {f"{NO_CLAIM}: {reason}" for reason in (REPEATS, LOOPS)}
+_SAID_BEFORE = {f"{NO_CLAIM}: {reason}" for reason in REPETITIONS}
 
 
 @dataclass(frozen=True, slots=True)

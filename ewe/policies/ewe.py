@@ -19,7 +19,7 @@ from ewe.engine.policy_answer import Answer
 from ewe.engine.sentence_checks import SentenceState
 from ewe.policies.rag import remember_question
 from ewe.policies.replacements import GoesBack, draw, quote
-from ewe.text.check_result import CODE, LOOPS, REPEATS
+from ewe.text.check_result import CODE, REPETITIONS
 from ewe.text.search_text import subject_of
 from ewe.text.sentences import code_blocks, is_inside
 from ewe.types import Lane, Verdict
@@ -86,7 +86,7 @@ def _verify(answer: Answer, settings: FeedbackConfig) -> Steps:
 
 def _goes_back(answer: Answer, settings: FeedbackConfig, check: Verified, dropped: set[int]) -> GoesBack:
     """Drops what repeats, rewrites what is refuted, and compares what stands with what was refuted before."""
-    repeats = check.sentence and check.result.reason in (REPEATS, LOOPS)
+    repeats = check.sentence and check.result.reason in REPETITIONS
     if repeats and settings.on_repeat == "drop" and not answer.has_grammar:
         return (yield from _drop(answer, check, dropped))
     is_open = check.result.verdict is Verdict.INCONCLUSIVE and settings.rewrite_when == "unsupported"

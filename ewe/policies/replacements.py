@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ewe.config import FeedbackConfig
 from ewe.engine.effects import Draw, Judge, Quote, Take, Verified, Write
 from ewe.engine.policy_answer import Answer
-from ewe.text.check_result import LOOPS, REPEATS
+from ewe.text.check_result import REPETITIONS
 from ewe.text.quotation import num_shared
 from ewe.types import Verdict, VerificationResult
 
@@ -39,7 +39,7 @@ def draw(answer: Answer, settings: FeedbackConfig, sentence: int) -> GoesBack:
 
 def _rank(answer: Answer, wording: Wording, result: VerificationResult) -> tuple[bool, bool, int, float]:
     """Higher is better: not refuted and nothing that repeats, supported, nearer to the question, likelier."""
-    fails = result.verdict is Verdict.REFUTED or result.reason in (REPEATS, LOOPS)
+    fails = result.verdict is Verdict.REFUTED or result.reason in REPETITIONS
     near = num_shared(answer.question, wording.text)
     return not fails, result.verdict is Verdict.SUPPORTED, near, wording.mean_logprob
 

@@ -15,6 +15,8 @@ CODE = f"{NO_CLAIM}: code"
 REPEATS, LOOPS = "repeats an earlier sentence", "repeats itself"
 """What a result says of a sentence that has been said before, and of one that goes round in circles."""
 
+REPETITIONS = frozenset({REPEATS, LOOPS})
+
 _DECIDED = frozenset({Verdict.SUPPORTED, Verdict.REFUTED})
 
 
