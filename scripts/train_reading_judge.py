@@ -10,35 +10,38 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import torch
 from builtin_training.checkpoint import load_checkpoint, save_checkpoint
 from builtin_training.optim import Average, set_learning_rate
-from judge_training.claim_corpus import WRITTEN, Corpus, Pack
-from judge_training.claim_packs import manifest_of, packs
+from judge_training.claim_corpus import WRITTEN, Claim, Corpus, Pack, is_held_out
+from judge_training.claim_packs import MAX_CHARACTERS, claims_of, epoch, manifest_of, packs
 from judge_training.metrics import ranking
 from judge_training.model import rate_at
-from judge_training.packed_model import PackedModel
+from judge_training.packed_model import Ids, PackedModel
+from judge_training.paired_model import PairedModel
+from judge_training.retrieved import RetrievedEvidence
 from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from ewe.verification.judges.checkpoints import JUDGE_SETTINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 _SMOOTHING = 0.05
 _PROGRESS = "progress.json"
-_MAX_TOKENS, _MAX_CHARACTERS = 768, 1800
-"""What the judge is shown at most: of a prompt, and of the passages in it."""
-_SHARD = 400  # Packs after which the claims are read and shuffled anew.
+_MAX_TOKENS = 768  # Of a prompt.
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--model", type=Path, required=True, help="the chat model: a folder, or a GGUF file")
+    parser.add_argument("--model", type=Path, help="the chat model: a folder, or a GGUF file")
+    parser.add_argument("--encoder", type=Path, help="or all weights of a judge in the built-in one's layout")
     parser.add_argument("--name", help="what the adapter calls its model: a hub id, or the name of a known model")
     parser.add_argument("--adapter", type=Path, help="go on from this adapter")
     parser.add_argument("--minutes", type=float, default=60.0, help="of training; loading and measuring come on top")
@@ -48,6 +51,11 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     )
     parser.add_argument("--lr", type=float, default=3e-4, help="peak learning rate")
     parser.add_argument("--batch-claims", type=int, default=48, help="claims per step, at least")
+    parser.add_argument("--batch-tokens", type=int, default=1, help="padded tokens in a pass; 1: one pack at a time")
+    parser.add_argument("--workers", type=int, default=0, help="processes that make batches beside the training")
+    parser.add_argument("--average", type=float, default=0.97, help="decay of the averaged weights, per step")
+    parser.add_argument("--print-every", type=int, default=1, help="steps between lines of progress")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--measure-every", type=float, default=15.0, help="minutes between looks at the held-out articles"
@@ -59,26 +67,63 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     return parser.parse_args(arguments)
 
 
+Batch = list[tuple[Ids, list[int]]]
+"""Packs: token ids, and the labels of the claims."""
+
+
+class Batches(IterableDataset[Batch]):
+    """Batches without end, epoch after epoch, from the `start`th on; each worker makes its share of them."""
+
+    def __init__(self, args: argparse.Namespace, corpus: Corpus, encode: Callable[[Pack], Ids], start: int) -> None:
+        self._args, self._corpus, self._encode, self._start = args, corpus, encode, start
+        texts = [text for text in corpus.texts.values() if not is_held_out(text.title)]
+        self._found = RetrievedEvidence(texts, MAX_CHARACTERS)
+
+    def __iter__(self) -> Iterator[Batch]:
+        worker = get_worker_info()
+        number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
+        for at, (seed, batch) in enumerate(self._drawn()):
+            if at >= self._start and at % workers == number and (encoded := self._encoded(seed, batch)):
+                yield encoded
+
+    def _drawn(self) -> Iterator[tuple[int, list[Pack | Claim]]]:
+        for number in count():
+            seed = 1000 * self._args.seed + number
+            batch: list[Pack | Claim] = []
+            for one in epoch(self._corpus, seed):
+                batch.append(one)
+                if sum(len(item.claims) if isinstance(item, Pack) else 1 for item in batch) >= self._args.batch_claims:
+                    yield seed, batch
+                    batch = []
+
+    def _encoded(self, seed: int, batch: Sequence[Pack | Claim]) -> Batch:
+        rng = Random(f"retrieved/{seed}/{len(batch)}")
+        made = (one if isinstance(one, Pack) else self._found.pack(rng, one) for one in batch)
+        return [(self._encode(pack), [int(claim.label) for claim in pack.claims]) for pack in made if pack]
+
+
 class Training:
     """The adapter, its optimizer, its average, and how far they are."""
 
-    def __init__(self, args: argparse.Namespace, model: PackedModel) -> None:
+    def __init__(self, args: argparse.Namespace, model: PackedModel | PairedModel) -> None:
         self.args, self.model = args, model
+        self.corpus = Corpus.read(args.data, args.written)
         self.optimizer = torch.optim.AdamW(model.trained, lr=args.lr, betas=(0.9, 0.98), weight_decay=0.01)
         for group in self.optimizer.param_groups:
             group["peak_lr"] = args.lr
-        self.average = Average(model.trained, 0.97)
-        self.step, self.packs, self.seconds = 0, 0, 0.0
+        self.average = Average(model.trained, args.average)
+        self.step, self.seconds = 0, 0.0
         self._checkpoint = args.run_dir / "checkpoint.safetensors"
         if self._checkpoint.exists():
             self.step = load_checkpoint(self._checkpoint, model.trained, [self.optimizer], self.average.tensors)
-            done = json.loads((args.run_dir / _PROGRESS).read_text())
-            self.packs, self.seconds = done["packs"], done["seconds"]
+            self.seconds = json.loads((args.run_dir / _PROGRESS).read_text())["seconds"]
 
     def run(self) -> None:
         """Steps until the minutes are over; a checkpoint every two minutes."""
+        dataset = Batches(self.args, self.corpus, self.model.ids, self.step)
+        batches = DataLoader(dataset, batch_size=None, num_workers=self.args.workers)
         began, saved, looked = time.monotonic() - self.seconds, self.seconds, self.seconds
-        for batch in self._batches():
+        for batch in batches:
             self.seconds = time.monotonic() - began
             if self.seconds >= 60 * self.args.minutes:
                 break
@@ -95,67 +140,86 @@ class Training:
     def save(self) -> None:
         """Writes the checkpoint."""
         save_checkpoint(self._checkpoint, self.model.trained, [self.optimizer], self.average.tensors, self.step)
-        (self.args.run_dir / _PROGRESS).write_text(json.dumps({"packs": self.packs, "seconds": self.seconds}))
+        (self.args.run_dir / _PROGRESS).write_text(json.dumps({"seconds": self.seconds}))
 
     def look(self) -> None:
         """Prints figures of the averaged adapter on the held-out articles, and writes it."""
-        corpus = Corpus.read(self.args.data, self.args.written)
-        held_out = packs(corpus, 0, held_out=True)[: self.args.measure_packs]
+        shown, found = held_out_packs(self.corpus, self.args.measure_packs)
         with self.average.in_place():
             self.model.save(self.args.run_dir / "adapter", self.args.name)
-            manifest = json.dumps(manifest_of(corpus), indent=1, ensure_ascii=False)
+            manifest = json.dumps(manifest_of(self.corpus), indent=1, ensure_ascii=False)
             (self.args.run_dir / "adapter" / "manifest.json").write_text(manifest + "\n", encoding="utf-8")
-            rows = answers(self.model, held_out)
+            rows = {"given": answers(self.model, shown), "retrieved": answers(self.model, found)}
         (self.args.run_dir / "answers.json").write_text(json.dumps(rows))
-        settings = {"temperature": temperature_of(rows), "max_tokens": _MAX_TOKENS, "max_characters": _MAX_CHARACTERS}
+        settings = {
+            "temperature": temperature_of(rows["retrieved"]),
+            "max_tokens": _MAX_TOKENS,
+            "max_characters": MAX_CHARACTERS,
+        }
         (self.args.run_dir / "adapter" / JUDGE_SETTINGS).write_text(json.dumps(settings) + "\n")
-        print(json.dumps({"step": self.step, "claims": len(rows), **figures(rows)}), flush=True)
+        for name, own in rows.items():
+            print(json.dumps({"step": self.step, "passages": name, "claims": len(own), **figures(own)}), flush=True)
 
-    def _batches(self) -> Iterator[list[Pack]]:
-        """Batches from where the run stands, in shards of an epoch each: what is written meanwhile joins in."""
-        for shard in count(self.packs // _SHARD):
-            order = packs(Corpus.read(self.args.data, self.args.written), 1000 * self.args.seed + shard)
-            batch: list[Pack] = []
-            for pack in order[self.packs % _SHARD : _SHARD]:
-                batch.append(pack)
-                if sum(len(one.claims) for one in batch) >= self.args.batch_claims:
-                    yield batch
-                    self.packs += len(batch)
-                    batch = []
-            self.packs = (shard + 1) * _SHARD
-
-    def _step(self, batch: Sequence[Pack]) -> None:
-        self.model.peft.train()
+    def _step(self, batch: Batch) -> None:
+        self.model.module.train()
         set_learning_rate([self.optimizer], rate_at(self.seconds / (60 * self.args.minutes)))
-        total, right, lost = sum(len(pack.claims) for pack in batch), 0, 0.0
-        for pack in batch:
-            logits = self.model.logits(pack)
-            targets = torch.tensor([int(claim.label) for claim in pack.claims])
-            loss = cross_entropy(logits, targets, label_smoothing=_SMOOTHING, reduction="sum") / total
+        targets = torch.tensor([label for _, labels in batch for label in labels], device=self.model.device)
+        right, lost, done = torch.zeros((), device=self.model.device), torch.zeros((), device=self.model.device), 0
+        for part in split(batch, self.args.batch_tokens):
+            logits = self.model.logits([ids for ids, _ in part])
+            own = targets[done : done + len(logits)]
+            done += len(logits)
+            loss = cross_entropy(logits, own, label_smoothing=_SMOOTHING, reduction="sum") / len(targets)
             torch.autograd.backward(loss)
-            right += int((logits.argmax(-1) == targets).sum())
-            lost += loss.item()
+            right += (logits.argmax(-1) == own).sum()
+            lost += loss.detach()
         torch.nn.utils.clip_grad_norm_(self.model.trained, 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.average.update(self.step)
         self.step += 1
-        print(
-            f"{self.seconds:7.1f} s step {self.step} packs {self.packs} loss {lost:.3f} right {right / total:.2f}",
-            flush=True,
-        )
+        if self.step % self.args.print_every == 0:
+            shares = f"loss {lost.item():.3f} right {right.item() / len(targets):.2f}"
+            print(f"{self.seconds:7.1f} s step {self.step} {shares}", flush=True)
+
+
+def split(batch: Batch, most_tokens: int) -> Iterator[Batch]:
+    """The packs of a batch in their order, so many padded tokens at a time; a pack is never cut."""
+    part: Batch = []
+    width = 0
+    for one in batch:
+        (shared, own), _ = one
+        length = max(width, len(shared) + sum(map(len, own)))
+        if part and length * (len(part) + 1) > most_tokens:
+            yield part
+            part, length = [], len(shared) + sum(map(len, own))
+        part.append(one)
+        width = length
+    if part:
+        yield part
+
+
+def held_out_packs(corpus: Corpus, limit: int) -> tuple[list[Pack], list[Pack]]:
+    """Packs of the held-out articles, and as many of their claims beside what is found for them among all passages."""
+    shown = packs(corpus, 0, held_out=True)[:limit]
+    found = RetrievedEvidence(list(corpus.texts.values()), MAX_CHARACTERS)
+    rng = Random("held out")
+    claims = rng.sample(known := claims_of(corpus, held_out=True), min(3 * limit, len(known)))
+    return shown, [pack for claim in claims if (pack := found.pack(rng, claim))]
 
 
 @torch.inference_mode()
-def answers(model: PackedModel, held_out: Sequence[Pack]) -> list[list[object]]:
+def answers(model: PackedModel | PairedModel, held_out: Sequence[Pack]) -> list[list[object]]:
     """Per claim its source, kind, label and logits."""
-    model.peft.eval()
+    model.module.eval()
     rows: list[list[object]] = []
-    for pack in held_out:
-        logits = model.logits(pack).tolist()
+    at_once = 8 if model.device.type == "cuda" else 1
+    for start in range(0, len(held_out), at_once):
+        some = held_out[start : start + at_once]
+        logits = model.logits([model.ids(pack) for pack in some]).tolist()
+        claims = [claim for pack in some for claim in pack.claims]
         rows += [
-            [c.source, c.kind, int(c.label), *(round(v, 3) for v in one)]
-            for c, one in zip(pack.claims, logits, strict=True)
+            [c.source, c.kind, int(c.label), *(round(v, 3) for v in one)] for c, one in zip(claims, logits, strict=True)
         ]
     return rows
 
@@ -183,6 +247,8 @@ def figures(rows: Sequence[Sequence[object]]) -> dict[str, float]:
         "AUC refuted/rest": ranking(shares[:, 1], labels == 1),
         "loss": float(-np.log(shares[np.arange(len(labels)), labels]).mean()),
     }
+    for name, score, own in (("supported", shares[:, 0], labels == 0), ("refuted", shares[:, 1], labels == 1)):
+        values[f"{name} found at .05 errors"] = np.mean(score[own] > np.quantile(score[~own], 0.95))
     for label, name in enumerate(("true", "false", "open")):
         values |= {
             f"{name} s": np.mean(guesses[labels == label] == 0),
@@ -191,11 +257,18 @@ def figures(rows: Sequence[Sequence[object]]) -> dict[str, float]:
     return {key: round(float(value), 3) for key, value in values.items()}
 
 
+def load_model(args: argparse.Namespace) -> PackedModel | PairedModel:
+    """The chat model with an adapter, or the encoder."""
+    if args.encoder:
+        return PairedModel(args.encoder, args.seed, args.device)
+    return PackedModel.load(args.model, args.adapter, args.rank, args.first_layer, args.seed, args.device)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Trains, or goes on training, and measures."""
     args = parse_arguments(arguments)
     args.run_dir.mkdir(parents=True, exist_ok=True)
-    training = Training(args, PackedModel.load(args.model, args.adapter, args.rank, args.first_layer, args.seed))
+    training = Training(args, load_model(args))
     training.run()
     training.args.measure_packs = 10_000
     training.look()

@@ -1,6 +1,7 @@
 """What judges are trained on by `claim_packs`: passages, claims about them, and where they come from.
 
 - written: `written_claims/train.jsonl` and `written/claims*.jsonl`, written by reading, about one to three passages.
+- questions: `written/claims_questions.jsonl`, answers put into sentences (`make_question_statements.py`).
 - answers: `written_answers`, long answers sentence by sentence, with false and open twins of their sentences.
 - fever, fool me twice, wice: the training parts of those sets (`sources`, `passages`).
 
@@ -9,7 +10,8 @@ The files called written/* lie beside this one; all others under --data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +23,7 @@ WRITTEN = Path(__file__).parent / "written"
 _WEB_SENTENCES, _WEB_CHARACTERS = 7, 1300
 _HELD_OUT = 0.12  # Share of the articles.
 _LABELS = {label.name.lower(): label for label in Label}
-_REPORTED = frozenset({"Normans", "1973 oil crisis", "Immune system", "Harvard University", "Packet switching"})
+REPORTED = frozenset({"Normans", "1973 oil crisis", "Immune system", "Harvard University", "Packet switching"})
 """Articles that benchmarks.verdicts reports on: no claim about them is trained on."""
 
 
@@ -82,6 +84,7 @@ class Corpus:
         corpus = cls()
         for path in (data / "wikitext_training" / "passages.jsonl", data / "squad2" / "passages.jsonl"):
             corpus._add_texts(read_rows(path))
+        corpus._add_texts(_xquad_texts(data))
         corpus._add_texts(read_rows(data / "written_claims" / "passages.jsonl"))
         for path in sorted(written.glob("passages*.jsonl")):
             corpus._add_texts(read_rows(path))
@@ -100,7 +103,7 @@ class Corpus:
 
     def _add_texts(self, rows: Iterable[Mapping[str, str]]) -> None:
         new = (Text(row["id"], row["title"].replace("_", " "), row["text"]) for row in rows)
-        self.texts |= {text.id: text for text in new if text.title not in _REPORTED}
+        self.texts |= {text.id: text for text in new if text.title not in REPORTED}
 
 
 def is_held_out(title: str) -> bool:
@@ -112,6 +115,14 @@ def is_held_out(title: str) -> bool:
 def _claim(row: Mapping[str, str], source: str) -> Claim:
     home = tuple(row["passage"].split("+"))
     return Claim(row["claim"], _LABELS[row["label"]], source, home, row.get("before", ""), row.get("kind", ""))
+
+
+def _xquad_texts(data: Path) -> Iterator[dict[str, str]]:
+    """All paragraphs of `xquad_en`, by ids "xquad/ARTICLE/NUMBER"."""
+    for article in json.loads((data / "xquad_en" / "xquad.en.json").read_text(encoding="utf-8"))["data"]:
+        for number, paragraph in enumerate(article["paragraphs"]):
+            name = f"xquad/{article['title']}/{number}"
+            yield {"id": name, "title": article["title"], "text": paragraph["context"]}
 
 
 def _web_texts(data: Path, ids: Iterable[str]) -> list[dict[str, str]]:

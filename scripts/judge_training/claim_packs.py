@@ -15,20 +15,35 @@ from judge_training.claim_corpus import Claim, Corpus, Pack, Text, is_held_out
 from judge_training.edits import falsified
 from judge_training.pairs import Label, Pair, sentences_of
 
-_PAIRS = {"fever": (0.15, 6), "fool me twice": (0.15, 6), "wice": (0.5, 3)}
-"""Per set the share of it in an epoch, and pairs per pack."""
-_MOST_CHARACTERS = 1800  # Of the passages of a pack.
+MAX_CHARACTERS = 1800
+"""Of the passages of a pack, and of what a judge is shown."""
 
-_MOST_PER_CLAIM = 400  # Characters to read: long passages with one claim or two teach little for their time.
+_PAIRS = {"fever": (0.3, 6), "fool me twice": (1.0, 6), "wice": (1.0, 3)}
+"""Per set the share of it in an epoch, and pairs per pack."""
+_RETRIEVED = 0.3  # Share of the claims that also stand alone beside what is found for them.
+
+
+def epoch(corpus: Corpus, seed: int) -> list[Pack | Claim]:
+    """An epoch of packs in random order, and of claims for which passages are still to be found (`retrieved`)."""
+    rng = Random(f"epoch/{seed}")
+    claims = claims_of(corpus, held_out=False)
+    made: list[Pack | Claim] = [*packs(corpus, seed), *rng.sample(claims, round(_RETRIEVED * len(claims)))]
+    rng.shuffle(made)
+    return made
+
+
+def claims_of(corpus: Corpus, held_out: bool) -> list[Claim]:
+    """All claims about passages by themselves, of the articles that are trained on or of those kept apart."""
+    everything = [*corpus.claims, *(claim for answer in corpus.answers for claim in answer)]
+    return [claim for claim in everything if is_held_out(corpus.texts[claim.home[0]].title) == held_out]
 
 
 def packs(corpus: Corpus, seed: int, held_out: bool = False) -> list[Pack]:
-    """An epoch of packs in random order; held_out: those of the articles kept apart, without made claims."""
+    """Packs in random order, with each claim once; held_out: of the articles kept apart, without made claims."""
     rng = Random(f"packs/{seed}/{held_out}")
     made = [*_article_packs(rng, corpus, held_out), *_answer_packs(rng, corpus, held_out)]
     if not held_out:
         made += [pack for name in _PAIRS for pack in _pair_packs(rng, corpus.pairs[name], name)]
-        made = [pack for pack in made if _characters(pack) <= _MOST_PER_CLAIM * len(pack.claims)]
     rng.shuffle(made)
     return made
 
@@ -39,10 +54,6 @@ def manifest_of(corpus: Corpus) -> dict[str, object]:
     sources = Counter(claim.source for pack in made for claim in pack.claims)
     titles = {text.title for pack in made for text in pack.texts if text.title}
     return {"claims": dict(sorted(sources.items())), "articles": sorted(titles)}
-
-
-def _characters(pack: Pack) -> int:
-    return len(pack.evidence) + sum(len(claim.text) + len(claim.before) for claim in pack.claims)
 
 
 def _article_packs(rng: Random, corpus: Corpus, held_out: bool) -> Iterator[Pack]:
@@ -74,7 +85,7 @@ def _article_pack(
 ) -> Pack:
     ids = list(dict.fromkeys(name for home in homes for name in home))
     shown = [corpus.texts[name] for name in ids]
-    room = _MOST_CHARACTERS - sum(len(text.text) for text in shown)
+    room = MAX_CHARACTERS - sum(len(text.text) for text in shown)
     if rng.random() < 0.25 and (others := [text for text in rng.sample(texts, 8) if len(text.text) < room]):
         shown.append(others[0])
     rng.shuffle(shown)
@@ -126,7 +137,7 @@ def _answer_packs(rng: Random, corpus: Corpus, held_out: bool) -> Iterator[Pack]
             while left:
                 new = [name for name in left[0].home if name not in ids]
                 added = sum(len(corpus.texts[name].text) for name in new)
-                if claims and size + added > _MOST_CHARACTERS:
+                if claims and size + added > MAX_CHARACTERS:
                     break
                 claims.append(left.pop(0))
                 ids |= dict.fromkeys(new)

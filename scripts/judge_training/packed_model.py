@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import torch
 from chat_model_files import place_of
 from peft import LoraConfig, PeftModel, get_peft_model
+from peft.helpers import disable_input_dtype_casting
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -16,14 +18,20 @@ from ewe.verification.judges.base import answer_ids
 from judge_training.base_model import save_adapter
 from judge_training.claim_corpus import Pack
 
-_HIDDEN = torch.finfo(torch.float32).min
+Ids = tuple[list[int], list[list[int]]]
+"""Token ids of a pack: those that all claims share, and those of each claim."""
+
+_NOBODY = -1  # Owner of padding.
 
 
 class PackedModel:
-    """A causal model with a LoRA adapter on every linear layer; the rest is frozen, in float32."""
+    """A causal model with a LoRA adapter on every linear layer; the rest is frozen, in bfloat16 on a GPU."""
 
-    def __init__(self, model: Any, tokenizer: Any, adapter: Path | None, rank: int, first_layer: int) -> None:
+    def __init__(
+        self, model: Any, tokenizer: Any, adapter: Path | None, rank: int, first_layer: int, device: str = "cpu"
+    ) -> None:
         self.tokenizer = tokenizer
+        self.device = torch.device(device)
         self.answers = answer_ids(tokenizer)
         if adapter is None:
             layers = list(range(first_layer, model.config.num_hidden_layers))
@@ -31,47 +39,57 @@ class PackedModel:
             config = LoraConfig(
                 r=rank, lora_alpha=2 * rank, target_modules=names, layers_to_transform=layers, task_type="CAUSAL_LM"
             )
-            self.peft = get_peft_model(model, config)
+            self.module = get_peft_model(model, config)
         else:
-            self.peft = PeftModel.from_pretrained(model, adapter, is_trainable=True)
-            for part in self.peft.modules():
+            self.module = PeftModel.from_pretrained(model, adapter, is_trainable=True)
+            for part in self.module.modules():
                 if isinstance(part, nn.Dropout):
                     part.p = 0.0
-        self.peft = self.peft.float()
-        self.trained = nn.ParameterList(p for p in self.peft.parameters() if p.requires_grad)
-        self._causal = self.peft.get_base_model()
+        self.module = self.module.to(self.device)
+        self.trained = nn.ParameterList(p for p in self.module.parameters() if p.requires_grad)
+        for parameter in self.trained:
+            parameter.data = parameter.data.float()
+        self._causal = self.module.get_base_model()
 
     @classmethod
-    def load(cls, path: Path, adapter: Path | None, rank: int, first_layer: int, seed: int) -> PackedModel:
+    def load(
+        cls, path: Path, adapter: Path | None, rank: int, first_layer: int, seed: int, device: str = "cpu"
+    ) -> PackedModel:
         """The model in a folder or GGUF file, with the adapter in a folder or a new one drawn from `seed`."""
+        dtype = torch.bfloat16 if device == "cuda" else torch.float32
         model = AutoModelForCausalLM.from_pretrained(
-            **place_of(path), local_files_only=True, dtype=torch.float32, attn_implementation="sdpa"
+            **place_of(path), local_files_only=True, dtype=dtype, attn_implementation="sdpa"
         )
         tokenizer = AutoTokenizer.from_pretrained(**place_of(path), local_files_only=True)
         torch.manual_seed(seed)
-        return cls(model, tokenizer, adapter, rank, first_layer)
+        return cls(model, tokenizer, adapter, rank, first_layer, device)
 
-    def logits(self, pack: Pack, most_evidence: int = 700) -> Tensor:
-        """float32 logits [claims, 3] of the answers after each claim; evidence is cut to so many tokens."""
+    def ids(self, pack: Pack, most_evidence: int = 700) -> Ids:
+        """The token ids of a pack; evidence is cut to so many tokens."""
         texts = [claim_text(claim.text, claim.before) for claim in pack.claims]
         found = self.tokenizer(["Evidence: " + pack.evidence, *texts], add_special_tokens=False)["input_ids"]
-        return self.logits_of_ids(found[0][:most_evidence], found[1:])
+        return found[0][:most_evidence], found[1:]
 
-    def logits_of_ids(self, shared: Sequence[int], own: Sequence[Sequence[int]]) -> Tensor:
-        """The same from token ids: those that all claims share, and those of each claim."""
-        ids = torch.tensor([[*shared, *(token for one in own for token in one)]])
-        positions = torch.tensor([[*range(len(shared)), *(len(shared) + at for one in own for at in range(len(one)))]])
-        ends = torch.tensor([len(one) for one in own]).cumsum(0) + len(shared) - 1
-        mask = _mask(len(shared), [len(one) for one in own])
-        states = self._causal.model(
-            input_ids=ids, position_ids=positions, attention_mask=mask, use_cache=False
-        ).last_hidden_state
-        return states[0, ends] @ self._causal.lm_head.weight[self.answers].T
+    def logits(self, packs: Sequence[Ids]) -> Tensor:
+        """float32 logits [claims of all packs, 3] of the answers after each claim."""
+        rows = [shared + [token for one in own for token in one] for shared, own in packs]
+        width = max(map(len, rows))
+        ids = _padded(rows, width, 0).to(self.device)
+        positions = _padded([_positions(*pack) for pack in packs], width, 0).to(self.device)
+        mask = _mask(_padded([_owners(*pack) for pack in packs], width, _NOBODY).to(self.device))
+        in_bfloat16 = torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
+        with in_bfloat16, disable_input_dtype_casting(self.module):
+            states = self._causal.model(
+                input_ids=ids, position_ids=positions, attention_mask=mask, use_cache=False
+            ).last_hidden_state
+        row, end = zip(*((n, end) for n, pack in enumerate(packs) for end in _ends(*pack)), strict=True)
+        last = states[list(row), list(end)].float()
+        return last @ self._causal.lm_head.weight[self.answers].float().T
 
     def save(self, directory: Path, name: str | None) -> None:
         """Writes the adapter in peft's format, its matrices in bfloat16; name: what it calls its model."""
-        self.peft.peft_config["default"].base_model_name_or_path = name
-        save_adapter(self.peft, self.trained, directory)
+        self.module.peft_config["default"].base_model_name_or_path = name
+        save_adapter(self.module, self.trained, directory)
 
 
 def claim_text(claim: str, before: str = "") -> str:
@@ -80,11 +98,29 @@ def claim_text(claim: str, before: str = "") -> str:
     return f"{told}\nClaim: {claim}\nThe claim is"
 
 
-def _mask(shared: int, lengths: Sequence[int]) -> Tensor:
-    """float32 [1, 1, tokens, tokens]: causal; what belongs to one claim is hidden from the others."""
-    total = shared + sum(lengths)
-    owner = torch.zeros(total, dtype=torch.long)
-    owner[shared:] = torch.arange(1, len(lengths) + 1).repeat_interleave(torch.tensor(lengths))
-    visible = (owner[None] == owner[:, None]) | (owner[None] == 0)
-    visible &= torch.ones(total, total, dtype=torch.bool).tril()
-    return torch.zeros(total, total).masked_fill(~visible, _HIDDEN)[None, None]
+def _padded(rows: Sequence[Sequence[int]], width: int, value: int) -> Tensor:
+    """int64 [rows, width]."""
+    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
+
+
+def _positions(shared: Sequence[int], own: Sequence[Sequence[int]]) -> list[int]:
+    """Each claim follows the shared tokens."""
+    start = len(shared)
+    return [*range(start), *(start + at for one in own for at in range(len(one)))]
+
+
+def _owners(shared: Sequence[int], own: Sequence[Sequence[int]]) -> list[int]:
+    """0 for what is shared, else the number of the claim."""
+    return [*[0] * len(shared), *(number for number, one in enumerate(own, 1) for _ in one)]
+
+
+def _ends(shared: Sequence[int], own: Sequence[Sequence[int]]) -> Iterator[int]:
+    """Where the last token of each claim is."""
+    return (len(shared) + end - 1 for end in accumulate(map(len, own)))
+
+
+def _mask(owners: Tensor) -> Tensor:
+    """bool [packs, 1, tokens, tokens]: causal; what belongs to one claim is hidden from the others."""
+    asking, asked = owners[:, :, None], owners[:, None, :]
+    visible = (asking == asked) | ((asked == 0) & (asking != _NOBODY))
+    return (visible & torch.ones_like(visible).tril())[:, None]
