@@ -163,6 +163,7 @@ class Training:
     def _step(self, batch: Batch) -> None:
         self.model.module.train()
         set_learning_rate([self.optimizer], rate_at(self.seconds / (60 * self.args.minutes)))
+        batch = sorted(batch, key=lambda one: length_of(one[0]))
         targets = torch.tensor([label for _, labels in batch for label in labels], device=self.model.device)
         right, lost, done = torch.zeros((), device=self.model.device), torch.zeros((), device=self.model.device), 0
         for part in split(batch, self.args.batch_tokens):
@@ -174,6 +175,9 @@ class Training:
             right += (logits.argmax(-1) == own).sum()
             lost += loss.detach()
         torch.nn.utils.clip_grad_norm_(self.model.trained, 1.0)
+        for parameter in self.model.trained:
+            if parameter.grad is not None:
+                parameter.grad.nan_to_num_(0.0, 0.0, 0.0)  # One bad batch must not end a run; asking first would wait.
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.average.update(self.step)
@@ -183,18 +187,20 @@ class Training:
             print(f"{self.seconds:7.1f} s step {self.step} {shares}", flush=True)
 
 
+def length_of(ids: Ids) -> int:
+    """Tokens of a pack."""
+    shared, own = ids
+    return len(shared) + sum(map(len, own))
+
+
 def split(batch: Batch, most_tokens: int) -> Iterator[Batch]:
-    """The packs of a batch in their order, so many padded tokens at a time; a pack is never cut."""
+    """The packs of a batch, shortest first, so many padded tokens at a time; a pack is never cut."""
     part: Batch = []
-    width = 0
     for one in batch:
-        (shared, own), _ = one
-        length = max(width, len(shared) + sum(map(len, own)))
-        if part and length * (len(part) + 1) > most_tokens:
+        if part and length_of(one[0]) * (len(part) + 1) > most_tokens:
             yield part
-            part, length = [], len(shared) + sum(map(len, own))
+            part = []
         part.append(one)
-        width = length
     if part:
         yield part
 

@@ -66,7 +66,7 @@ def export_judge(
     """
     weights = dict(model.state_dict())
     for name in ("classifier.weight", "classifier.bias"):
-        weights[name] = weights[name].float() / calibration.temperature
+        weights[name] = weights[name].float().cpu() / calibration.temperature
     weights["classifier.bias"] += torch.tensor(calibration.biases)
     temporary = directory.with_name(directory.name + ".tmp")
     shutil.rmtree(temporary, ignore_errors=True)

@@ -120,7 +120,10 @@ def _ends(shared: Sequence[int], own: Sequence[Sequence[int]]) -> Iterator[int]:
 
 
 def _mask(owners: Tensor) -> Tensor:
-    """bool [packs, 1, tokens, tokens]: causal; what belongs to one claim is hidden from the others."""
+    """bool [packs, 1, tokens, tokens]: causal; what belongs to one claim is hidden from the others.
+
+    Padding sees what is shared, too: a row without anything to see could be NaN.
+    """
     asking, asked = owners[:, :, None], owners[:, None, :]
-    visible = (asking == asked) | ((asked == 0) & (asking != _NOBODY))
+    visible = (asking == asked) | (asked == 0)
     return (visible & torch.ones_like(visible).tril())[:, None]
