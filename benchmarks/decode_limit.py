@@ -20,7 +20,7 @@ from ewe.engine.attention.metadata import ForwardRow
 from ewe.engine.models.loader import LoadedModel
 
 _BLOCK = 16
-_MOST_RUNS = 4
+_MOST_RUNS = 6
 
 
 @dataclass(frozen=True, slots=True)
