@@ -94,11 +94,15 @@ def measure_decode(clock: Clock, point: Point) -> dict[str, float]:
 
 
 def measure_peer(clock: Clock, point: Point, name: str, peer: Peer, shared: bool = False) -> dict[str, float]:
-    """A peer's time over the engine's on the same problem."""
+    """A peer's time over the engine's on the same problem, both taken one after the other."""
     problem = Problem(clock.shape, *point, shared=shared)
     own, other = clock.time(problem.engine()), clock.time(peer(problem))
     key = label(point) + ("_shared" if shared else "")
-    return {f"{name}_us_{key}": round(other * 1e6, 1), f"{name}_over_engine_{key}": round(other / own, 2)}
+    return {
+        f"{name}_us_{key}": round(other * 1e6, 1),
+        f"engine_beside_{name}_us_{key}": round(own * 1e6, 1),
+        f"{name}_over_engine_{key}": round(other / own, 2),
+    }
 
 
 def measure_peers(sections: Sections, clock: Clock, points: list[Point], everyone: dict[str, Peer]) -> None:
