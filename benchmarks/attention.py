@@ -94,11 +94,15 @@ def measure_decode(clock: Clock, point: Point) -> dict[str, float]:
 
 
 def measure_peer(clock: Clock, point: Point, name: str, peer: Peer, shared: bool = False) -> dict[str, float]:
-    """A peer's time over the engine's on the same problem."""
+    """A peer's time over the engine's on the same problem, both taken one after the other."""
     problem = Problem(clock.shape, *point, shared=shared)
     own, other = clock.time(problem.engine()), clock.time(peer(problem))
     key = label(point) + ("_shared" if shared else "")
-    return {f"{name}_us_{key}": round(other * 1e6, 1), f"{name}_over_engine_{key}": round(other / own, 2)}
+    return {
+        f"{name}_us_{key}": round(other * 1e6, 1),
+        f"engine_beside_{name}_us_{key}": round(own * 1e6, 1),
+        f"{name}_over_engine_{key}": round(other / own, 2),
+    }
 
 
 def measure_peers(sections: Sections, clock: Clock, points: list[Point], everyone: dict[str, Peer]) -> None:
@@ -110,9 +114,11 @@ def measure_peers(sections: Sections, clock: Clock, points: list[Point], everyon
 
 def measure_shared(clock: Clock, point: Point) -> dict[str, float]:
     """What it saves that all rows share their units."""
-    own, shared = (clock.time(Problem(clock.shape, *point, shared=shared).engine()) for shared in (False, True))
+    apart, together = (Problem(clock.shape, *point, shared=shared) for shared in (False, True))
+    own, shared = clock.time(apart.engine()), clock.time(together.engine())
     name = label(point)
     return {
+        f"shared_units_of_copy_rate_{name}": round(together.distinct_bytes / shared / clock.copy_rate, 3),
         f"shared_units_us_{name}": round(shared * 1e6, 1),
         f"unshared_units_us_{name}": round(own * 1e6, 1),
         f"unshared_over_shared_{name}": round(own / shared, 2),
@@ -222,6 +228,13 @@ def main() -> None:
     with_peers, grid, shared = _GPU if on_gpu else _SMOKE if arguments.smoke else _CPU
     sections = Sections("attention", arguments, {"shape": size.name, "dtype": size.dtype, "block_tokens": BLOCK})
     sections.take("ceilings", lambda: clock.ceilings(8192 if on_gpu else 256))
+    for point in (*with_peers, *grid):
+        sections.take(f"decode {label(point)}", partial(measure_decode, clock, point))
+    for point in shared:
+        sections.take(f"shared {label(point)}", partial(measure_shared, clock, point))
+    prefills = [(1, 1024, 0, 0), (1, 4096, 0, 0), (8, 256, 0, 0), (1, 1024, 8, 256)] if on_gpu else [(1, 64, 0, 0)]
+    for sizes in prefills:
+        sections.take(f"prefill {sizes}", partial(measure_prefill, clock, *sizes))
     installed: dict[str, Peer] = {
         "flashinfer": partial(peers.flashinfer_decode, tensor_cores=True),
         "flashinfer_without_tensor_cores": partial(peers.flashinfer_decode, tensor_cores=False),
@@ -231,13 +244,6 @@ def main() -> None:
     for point in shared:
         cascade = partial(measure_peer, clock, point, "flashinfer_cascade", peers.flashinfer_cascade, True)
         sections.take(f"flashinfer_cascade {label(point)}", cascade)
-    for point in (*with_peers, *grid):
-        sections.take(f"decode {label(point)}", partial(measure_decode, clock, point))
-    for point in shared:
-        sections.take(f"shared {label(point)}", partial(measure_shared, clock, point))
-    prefills = [(1, 1024, 0, 0), (1, 4096, 0, 0), (8, 256, 0, 0), (1, 1024, 8, 256)] if on_gpu else [(1, 64, 0, 0)]
-    for sizes in prefills:
-        sections.take(f"prefill {sizes}", partial(measure_prefill, clock, *sizes))
     others: dict[str, Peer] = {
         "sdpa": peers.sdpa,
         "literal": Problem.literal,

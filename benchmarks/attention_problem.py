@@ -49,7 +49,7 @@ class Problem:
         if unit_tokens % BLOCK or context % BLOCK:
             raise ValueError(f"lengths must be multiples of {BLOCK} tokens")
         self.heads, self.kv_heads, self.dim = shape.heads, shape.kv_heads, shape.dim
-        self.dtype, self.device, self.batch = shape.dtype, shape.device, batch
+        self.dtype, self.device, self.batch, self.shared = shape.dtype, shape.device, batch, shared
         memories = 1 if shared else batch
         num_blocks = (memories * units * unit_tokens + batch * context) // BLOCK
         self._blocks = iter(np.random.default_rng(0).permutation(num_blocks) + 1)
@@ -74,6 +74,13 @@ class Problem:
     def num_bytes(self) -> int:
         """Bytes of keys and values that the rows attend to, in one layer, each row's own counted apart."""
         return 2 * self.batch * self.keys_per_row * self.kv_heads * self.dim * self.dtype.itemsize
+
+    @property
+    def distinct_bytes(self) -> int:
+        """The same, with what all rows share counted once."""
+        row, *others = self.rows
+        again = len(others) * sum(map(len, row.unit_slots)) if self.shared else 0
+        return self.num_bytes * (self.batch * self.keys_per_row - again) // (self.batch * self.keys_per_row)
 
     def engine(self) -> list[Callable[[], object]]:
         """The engine's attention, one call per layer."""

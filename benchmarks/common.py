@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import importlib.util
 import json
@@ -171,6 +172,7 @@ class Sections:
         """Adds the figures that `measure` returns, or, if it raises, the reason why they are missing."""
         start = time.perf_counter()
         if torch.cuda.is_available():
+            gc.collect()  # graphs and pools of the part before hang in cycles
             torch.cuda.empty_cache()
         try:
             figures = measure()

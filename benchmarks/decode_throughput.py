@@ -30,7 +30,8 @@ from benchmarks import plots
 from benchmarks.common import SIZES, Sections, Size, parse_arguments, pick_size, seconds, text_of
 from benchmarks.decode_limit import (
     CPU_LOADS,
-    GPU_LOADS,
+    FIRST_GPU_LOADS,
+    MORE_GPU_LOADS,
     SMOKE_LOADS,
     Limit,
     Load,
@@ -39,10 +40,9 @@ from benchmarks.decode_limit import (
     measure_engine,
     measure_step,
 )
-from benchmarks.decode_peers import EnoughTokens, continuous_batching, static_generate, vllm
-from benchmarks.rig import as_in_transformers, load_synthetic, transformers_twin
+from benchmarks.decode_peers import EnoughTokens, measure_peer
+from benchmarks.rig import load_synthetic, transformers_twin
 from ewe import LLM, SamplingParams
-from ewe.engine.attention.ewe_attention import NAME as ATTENTION
 from ewe.engine.models.compiled import compile_layers
 from ewe.engine.models.cpu_linear import describe_ways
 from ewe.engine.models.loader import LoadedModel
@@ -178,33 +178,28 @@ def measure_loads(
 
 
 def measure_limits(sections: Sections, size: Size, arguments: argparse.Namespace) -> None:
-    """By batch size: tokens per second and the limit. Peers that must be held against come first, others last."""
+    """By batch size: tokens per second and the limit. The engine comes first, then peers, then all other loads."""
     on_gpu = arguments.device.startswith("cuda") and not arguments.smoke
-    loads = GPU_LOADS if on_gpu else SMOKE_LOADS if arguments.smoke else CPU_LOADS
-    one, many = loads[0], Load(64, 512, 64) if on_gpu else loads[-1]
-    if on_gpu:
-        sections.take("vllm", partial(vllm, size, [one, many, Load(32, 512, 64, own_documents=True)]))
-    sections.take(f"transformers_static {one.name}", partial(_static_peer, size, one, arguments.device))
+    loads = FIRST_GPU_LOADS if on_gpu else SMOKE_LOADS if arguments.smoke else CPU_LOADS
     loaded = load_synthetic(size, arguments.device)
     limit = Limit(loaded, size, copy_rate(arguments.device, arguments.smoke, arguments.repeats))
     sections.take("limit", lambda: {"copy_gb_per_s": round(limit.copy_rate / 1e9, 1)})
     measure_loads(sections, loaded, limit, loads, arguments)
-    model = loaded.model
-    as_in_transformers(model)
-    continuous = partial(continuous_batching, model, size, many, arguments.device)
-    sections.take(f"transformers_continuous {many.name}", continuous)
-    if on_gpu:
-        model.set_attn_implementation(ATTENTION)
-        compile_layers(model)
-        compiled = [replace(load, variant="_compiled") for load in (one, many)]
-        measure_loads(sections, loaded, limit, compiled, arguments)
+    if not on_gpu:
+        return
+    from ewe.engine.models.fused_layer import unfuse_layers
 
-
-def _static_peer(size: Size, load: Load, device: str) -> dict[str, float]:
-    """transformers' static cache over a model of its own, which is given back before the engine's is loaded."""
-    model = load_synthetic(size, device).model
-    as_in_transformers(model)
-    return static_generate(model, size, load, device)
+    one, many = loads[:2]
+    for name, held in (
+        ("transformers_continuous", [many]),
+        ("transformers_static", [one]),
+        ("vllm", [one, many, Load(32, 512, 64, own_documents=True)]),
+    ):
+        sections.take(name, partial(measure_peer, name, size, held, arguments.device))
+    measure_loads(sections, loaded, limit, MORE_GPU_LOADS, arguments)
+    unfuse_layers(loaded.model)
+    compile_layers(loaded.model)
+    measure_loads(sections, loaded, limit, [replace(load, variant="_compiled") for load in (one, many)], arguments)
 
 
 def panels(document: plots.Document) -> list[plots.Panel]:

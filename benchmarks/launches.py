@@ -14,14 +14,18 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._C._autograd import DeviceType
 
-from benchmarks.common import GPU, ROOT, SMOKE, Sections, Size, parse_arguments
+from benchmarks.common import GPU, ROOT, SMOKE, Sections, parse_arguments
+
+if TYPE_CHECKING:
+    from ewe.engine.models.loader import LoadedModel
 
 # Kind by what is found in the names of kernels, of torch's operations and of the libraries' kernels; the first counts.
 _KINDS = {
@@ -40,6 +44,9 @@ _BY_HOST = re.compile(r"cu(da)?(LaunchKernel|GraphLaunch|MemcpyAsync|MemsetAsync
 
 # Kernels that are listed by themselves, those that take the longest.
 _SHOWN = 12
+
+# Answers at once, on the stand-in and on a GPU.
+_BATCHES, _GPU_BATCHES = (1, 2), (1, 64, 128)
 
 
 def kind_of(name: str) -> str:
@@ -61,19 +68,19 @@ def _by_kind(amounts: Mapping[str, float], prefix: str, suffix: str = "") -> dic
     return {f"{prefix}{kind.replace(' ', '_')}{suffix}": round(amount, 1) for kind, amount in found.items()}
 
 
-def step_of(size: Size, batch: int, refresh: bool = False) -> Callable[[], object]:
+def step_of(loaded: LoadedModel, unit_tokens: int, batch: int, refresh: bool = False) -> Callable[[], object]:
     """A decoding step of so many answers, with a unit of their own each and one that they share, ready to be run.
 
     refresh: whether the shared unit is encoded in it.
     """
-    from benchmarks.rig import Rig, load_synthetic
+    from benchmarks.rig import Rig
     from ewe.engine.attention.metadata import ForwardRow, TokenOnDevice
     from ewe.engine.fused_sampler import fetch
     from ewe.engine.sampler import SamplingRow
     from ewe.types.sampling_params import SamplingParams
 
-    own, length = size.unit_tokens, 2 * size.unit_tokens
-    rig = Rig(load_synthetic(size, "cuda"), own, (own + length) * (batch + 1))
+    own, length = unit_tokens, 2 * unit_tokens
+    rig = Rig(loaded, own, (own + length) * (batch + 1))
     shared = rig.slots(own)
     rows = [ForwardRow([3], 2 * length, rig.slots(length), (shared, rig.slots(own)), (1.0, 1.0)) for _ in range(batch)]
     unit = [rig.unit([3] * own, shared)] if refresh else []
@@ -137,6 +144,8 @@ def profiled(step: Callable[[], object], layers: int, batch: int) -> dict[str, f
 
 def main() -> None:
     """Runs the benchmark."""
+    from benchmarks.rig import load_synthetic
+
     arguments = parse_arguments(__doc__, _add_options)
     on_gpu = arguments.device.startswith("cuda")
     if not on_gpu and "TRITON_INTERPRET" not in os.environ:
@@ -146,36 +155,45 @@ def main() -> None:
     size = GPU if on_gpu and not arguments.smoke else SMOKE
     layers = size.model["num_hidden_layers"]
     sections = Sections("launches", arguments, {"model": size.name, "layers": layers})
-    for batch in arguments.batches:
-        measure = partial(_on_gpu if on_gpu else _on_stand_in, size, layers, batch)
-        sections.take(f"batch {batch}", measure)
+    with nullcontext() if on_gpu else _stand_in():
+        loaded = load_synthetic(size, "cuda")
+        for batch in arguments.batches or (_GPU_BATCHES if on_gpu else _BATCHES):
+            measure = partial(_on_gpu if on_gpu else _on_stand_in, loaded, size.unit_tokens, layers, batch)
+            sections.take(f"batch {batch}", measure)
     sections.close()
 
 
-def _on_gpu(size: Size, layers: int, batch: int) -> dict[str, float]:
-    figures = profiled(step_of(size, batch), layers, batch)
+def _on_gpu(loaded: LoadedModel, unit_tokens: int, layers: int, batch: int) -> dict[str, float]:
+    figures: dict[str, float] = {}
     for kind, refresh in (("", False), ("refresh_", True)):
-        events = _events(step_of(size, batch, refresh))
+        step = step_of(loaded, unit_tokens, batch, refresh)
+        if not refresh:
+            figures |= profiled(step, layers, batch)
+        events = _events(step)
         figures[f"batch_{batch}_{kind}launches"] = sum(event.device_type == DeviceType.CUDA for event in events)
         figures[f"batch_{batch}_{kind}by_host"] = sum(bool(_BY_HOST.match(event.name)) for event in events)
     return figures
 
 
-def _on_stand_in(size: Size, layers: int, batch: int) -> dict[str, float]:
+def _stand_in() -> AbstractContextManager[Any]:
     sys.path.insert(0, str(ROOT / "tests"))
     from stand_in_gpu import in_place
 
-    with in_place():
-        figures: dict[str, float] = {}
-        for kind, refresh in (("refresh_", True), ("", False)):
-            names = counted(step_of(size, batch, refresh))
-            figures[f"batch_{batch}_{kind}launches"] = names.total()
-            figures[f"batch_{batch}_{kind}by_host"] = launched_by_host(names)
-        return figures_of(names, layers, batch) | figures
+    place: AbstractContextManager[Any] = in_place()
+    return place
+
+
+def _on_stand_in(loaded: LoadedModel, unit_tokens: int, layers: int, batch: int) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    for kind, refresh in (("refresh_", True), ("", False)):
+        names = counted(step_of(loaded, unit_tokens, batch, refresh))
+        figures[f"batch_{batch}_{kind}launches"] = names.total()
+        figures[f"batch_{batch}_{kind}by_host"] = launched_by_host(names)
+    return figures_of(names, layers, batch) | figures
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 2], help="answers at once")
+    parser.add_argument("--batches", type=int, nargs="+", help="answers at once")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import exp, log
 from unittest.mock import patch
@@ -58,10 +58,7 @@ def tiles_of(rows: Sequence[int], keys: Sequence[int], warps: Sequence[int], sta
 def decoding(clock: Clock, point: Point, shared: bool) -> Callable[[], float]:
     """Bytes that have to be read, over time and the copy's rate."""
     problem = Problem(clock.shape, *point, shared=shared)
-    batch, units, unit_tokens, _ = point
-    again = (batch - 1) * units * unit_tokens if shared else 0  # keys that other rows have brought
-    read = problem.num_bytes * (1 - again / (batch * problem.keys_per_row))
-    return lambda: read / clock.time(problem.engine()) / clock.copy_rate
+    return lambda: problem.distinct_bytes / clock.time(problem.engine()) / clock.copy_rate
 
 
 def prefilling(clock: Clock, runs: int, tokens: int, units: int, unit_tokens: int) -> Callable[[], float]:
@@ -95,6 +92,12 @@ def kernels_of(clock: Clock) -> dict[str, Callable[[], Kernel]]:
     }
 
 
+def with_other_stages(kernel: Kernel) -> Kernel:
+    """The same with tiles that differ from today's in the number of stages alone."""
+    stages = {tile.stages for tile in kernel.others}
+    return replace(kernel, others=[replace(kernel.today, stages=number) for number in sorted(stages)])
+
+
 def sweep(kernel: Kernel) -> Iterator[tuple[float, Tile, str]]:
     """Per tile, today's first, its share, or 0 and why it does not run."""
     for tile in (kernel.today, *(tile for tile in kernel.others if tile != kernel.today)):
@@ -125,6 +128,7 @@ def main() -> None:
     """Tunes what the command line names, or everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", help="decode, shared, prefill; all if none is named")
+    parser.add_argument("--stages", action="store_true", help="only other numbers of stages than today's: a minute")
     arguments = parser.parse_args(namespace=argparse.Namespace(device="cuda", repeats=3, smoke=False))
     if not torch.cuda.is_available():
         parser.error("torch sees no CUDA device: tiles are tuned on the GPU that they are for")
@@ -139,7 +143,8 @@ def main() -> None:
     if unknown:
         parser.error(f"no kernel is called {unknown[0]!r}; there are {', '.join(known)}")
     for name in arguments.kernels or known:
-        tune(name, known[name]())
+        kernel = known[name]()
+        tune(name, with_other_stages(kernel) if arguments.stages else kernel)
 
 
 if __name__ == "__main__":

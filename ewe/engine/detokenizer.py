@@ -33,6 +33,7 @@ class Detokenizer:
     def __init__(self, tokenizer: Any | None, prompt_ids: Sequence[int], kept: Mapping[int, str] | None = None) -> None:
         self._decode = None if tokenizer is None else _decoder(tokenizer)
         self._alone = _texts_alone(tokenizer)
+        self._is_bytewise = tokenizer is not None and _is_bytewise(tokenizer)
         self._kept = kept or {}
         self._ids = list(prompt_ids[-_LEFT_CONTEXT:])
         self._offset = len(self._ids)
@@ -47,7 +48,7 @@ class Detokenizer:
             piece = self._new_text(mark, len(self._ids) - 1) + self._kept[token_id]
             window_start = len(self._ids) - 1
         else:
-            piece = self._new_text(mark, len(self._ids))
+            piece = self._own_text(mark, token_id) or self._new_text(mark, len(self._ids))
             piece = "" if piece.endswith(_INCOMPLETE) else piece
             window_start = mark.decoded_upto
         if piece:
@@ -91,6 +92,13 @@ class Detokenizer:
         """Whether the text after `num_tokens` tokens ends with a whole character."""
         return self._decode is None or self._marks[num_tokens].decoded_upto == self._offset + num_tokens
 
+    def _own_text(self, mark: _Mark, token_id: int) -> str:
+        """The text of a token that has the same one after any whole character; empty where it has to be decoded."""
+        if not self._is_bytewise or mark.decoded_upto != len(self._ids) - 1:
+            return ""
+        text = self._text_alone(token_id)
+        return "" if _INCOMPLETE in text else text
+
     def _new_text(self, mark: _Mark, upto: int) -> str:
         if self._decode is None or mark.decoded_upto == upto:
             return ""
@@ -103,9 +111,12 @@ class Detokenizer:
         assert self._decode is not None
         if mark.decoded_upto - mark.window_start != 1:
             return self._decode(self._ids[mark.window_start : mark.decoded_upto])
-        token_id = self._ids[mark.window_start]
+        return self._text_alone(self._ids[mark.window_start])
+
+    def _text_alone(self, token_id: int) -> str:
         text = self._alone.get(token_id)
         if text is None:
+            assert self._decode is not None
             text = self._alone[token_id] = self._decode([token_id])
         return text
 
@@ -118,17 +129,27 @@ def _texts_alone(tokenizer: Any) -> dict[int, str]:
     return {} if tokenizer is None else _alone.setdefault(tokenizer, {})
 
 
-def _decoder(tokenizer: Any) -> Callable[[list[int]], str]:
-    """What turns ids into text, without the special ones and as it is: called twice per token of every answer.
+def _is_bytewise(tokenizer: Any) -> bool:
+    """Whether tokens are bytes, whatever stands before them, as with GPT-2, Llama 3 and Qwen."""
+    from tokenizers.decoders import ByteLevel
 
-    What transformers does around the tokenizer that it wraps takes ten times as long, and changes nothing here.
-    """
+    return not _overrides_decoding(tokenizer) and isinstance(tokenizer.backend_tokenizer.decoder, ByteLevel)
+
+
+def _overrides_decoding(tokenizer: Any) -> bool:
     from transformers import PreTrainedTokenizerFast  # the server knows this module before anything is loaded
 
     kind = type(tokenizer)
-    overridden = any(
+    return any(
         getattr(kind, name, None) is not getattr(PreTrainedTokenizerFast, name) for name in ("decode", "_decode")
     )
-    if overridden:
+
+
+def _decoder(tokenizer: Any) -> Callable[[list[int]], str]:
+    """What turns ids into text, without the special ones and as it is: called for many tokens of every answer.
+
+    What transformers does around the tokenizer that it wraps takes ten times as long, and changes nothing here.
+    """
+    if _overrides_decoding(tokenizer):
         return partial(tokenizer.decode, skip_special_tokens=True, clean_up_tokenization_spaces=False)
     return partial(tokenizer.backend_tokenizer.decode, skip_special_tokens=True)

@@ -10,6 +10,7 @@ from triton_interpreter import INTERPRETED
 
 from benchmarks.common import SMOKE
 from benchmarks.launches import counted, figures_of, kind_of, launched_by_host, step_of
+from benchmarks.rig import load_synthetic
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="there is a real GPU")
 SMALL = replace(SMOKE, unit_tokens=16)
@@ -19,7 +20,7 @@ LAYERS = SMALL.model["num_hidden_layers"]
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_step_launches_thirteen_kernels_per_layer_and_fifteen_more_at_most(batch):
     with in_place():
-        names = counted(step_of(SMALL, batch))
+        names = counted(step_of(load_synthetic(SMALL, "cuda"), SMALL.unit_tokens, batch))
         by_host = launched_by_host(names)
     figures = figures_of(names, LAYERS, batch)
     assert figures[f"batch_{batch}_per_layer"] <= 13, names
@@ -36,7 +37,7 @@ def test_a_step_launches_thirteen_kernels_per_layer_and_fifteen_more_at_most(bat
 def test_a_refresh_is_replayed_with_the_step():
     """For a unit, too, the host uploads, replays and reads, however many layers there are."""
     with in_place():
-        names = counted(step_of(SMALL, 2, refresh=True))
+        names = counted(step_of(load_synthetic(SMALL, "cuda"), SMALL.unit_tokens, 2, refresh=True))
         by_host = launched_by_host(names)
     assert len(DEVICE.replayed) == 1
     assert by_host == 3, names

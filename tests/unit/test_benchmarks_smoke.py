@@ -26,8 +26,8 @@ SHARED |= {
     "capacity_engines",
     "replicas_stand_in",
 }
-# Triton's interpreter draws tokens in one, and the others start servers: over 15 s each.
-SLOW = {"launches", "replicas", "overload", "tenants", "served_step"}
+# Triton's interpreter draws tokens in one, one has a judge, and the others start servers: over 15 s each.
+SLOW = {"launches", "replicas", "overload", "tenants", "served_step", "checked_throughput"}
 
 
 @pytest.mark.parametrize(

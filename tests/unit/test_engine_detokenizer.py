@@ -147,3 +147,30 @@ def test_special_tokens_that_are_kept_have_their_text_and_others_have_none() -> 
     detokenizer.truncate(3)
     detokenizer.append(eos)
     assert detokenizer.text == "q[CALLS]q[CALLS]"
+
+
+@settings(max_examples=80)
+@given(data=st.data())
+def test_tokens_that_are_bytes_have_the_text_that_decoding_finds(data: st.DataObject) -> None:
+    """Also for ids that no text has: invalid bytes, special tokens, half characters, behind such prompts."""
+    tokenizer = byte_level()
+    some_ids = st.integers(0, len(tokenizer) - 1)
+    prompt, ids = (data.draw(st.lists(some_ids, max_size=size)) for size in (8, 40))
+    looked_up, decoded = Detokenizer(tokenizer, prompt), Detokenizer(tokenizer, prompt)
+    decoded._is_bytewise = False
+    for token_id in ids:
+        assert looked_up.append(token_id) == decoded.append(token_id)
+    assert state(looked_up, len(ids)) == state(decoded, len(ids))
+
+
+def test_what_tokens_that_are_bytes_say_is_decoded_once_for_all() -> None:
+    tokenizer, text = byte_level(), "The end of the river was named in 1897."  # no character in parts
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    feed(Detokenizer(tokenizer, ids), ids)
+    again = Detokenizer(tokenizer, ids)
+
+    def refuse(token_ids: list[int]) -> str:
+        raise AssertionError(f"decoded again: {token_ids}")
+
+    again._decode = refuse
+    assert feed(again, ids) == text
