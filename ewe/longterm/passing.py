@@ -54,12 +54,19 @@ _MOODS_OF_NOW = (
     rf"\b(?:is|are|was|were) {_ADVERBS}{_OTHERS_MOODS}\b|\b{_OUR} (?:hands?|heart|head) (?:is|are|was|were)\b",
     r"\bnot (?:even |so |too )?sure\b|n['’]t mind\b|\b(?:look|sound|feel|seem)s? like\b|\bno (?:idea|clue)\b",
     rf"{_NO_TIME}{_I} was (?!{_A_STATE})",
+    rf"^{_OUR} (?:\S+ ){{1,2}}(?:feels?|felt)\b|\balready[\s.!…]*$|\b(?:maybe|perhaps|probably)\b",
+    rf"^{_OUR} (?:\S+ ){{1,3}}(?:was|were) {_ADVERBS}[a-z]+(?<!ed)[\s.!…]*$",
+    rf"\b(?:stuck|(?:sick|tired) of|being)\b(?! (?:a|able|at)\b)",
+    # What somebody else is to have in this matter.
+    rf"^{_OUR} (?:\S+ ){{1,2}}(?:needs?|has to|have to)\b",
 )
 _ASKED_AND_TRIED = (
     rf"{_I}(?:['’]ve| have) (?:already |also |just |even )*{_TRIED}\b|\balready {_TRIED}\b",
     rf"{_I} (?:haven|hadn|didn)['’]t (?:done|do|change|changed|touch|touched) (?:any|a)",
-    rf"{_I} need (?:help|ideas|advice|some|to (?:know|understand|check|ask|go|think))\b",
-    rf"{_I}(?: have|['’]ve got) to (?!.*(?:\d|day\b|tomorrow|tonight|next))",
+    rf"{_I} need (?:help|ideas|advice|some)\b|\btrying to (?:\w+ly )?(?:remember|find|work|figure|get|make|understand)\b",
+    rf"{_I}(?: have|['’]ve got| need) to (?!.*(?:\d|day\b|tomorrow|tonight|next))",
+    r"\b(?:\w+ing|try|do|use|need|want|tried|did|used) (?:this|that)(?: (?:to|in|at|on|for|with|by|as|and|but|now)\b|[\s.!…]*$)",
+    r"\b(?:I|we) (?:\w+ )?(?:spoke|talked|chatted|wrote|called|e-?mailed|rang) (?:yesterday|last|on|before|about|twice)\b",
     rf"{_I} (?:don|didn|can|couldn)['’]t (?:really |even |quite )?{_OF_NOW}\b",
     rf"{_I} (?:have |['’]ve )?(?:{_ASKED}|(?:get|keep getting) (?:an? |this |the )?(?:error|message))\b",
     rf"{_I} (?:want to (?:know|ask)|was wondering|just wanted|wanted to (?:ask|say|know)|look forward)\b",
@@ -79,7 +86,8 @@ _NOT_WHOLE = (
     r"^\W*\d+[.)]\s|\s\d\)\s",
     r"\b(?:am|is|are|was|were|be|been|do|does|did|have|has|had|can|will|would|should)(?: (?:\w+ly|too|now))?[\s.!…]*$",
     r"\b(?:what|how|where) (?:they|it|I|we) (?:are|is|was|were)\b|\bas if\b|\btotally\b|\bjust what (?:I|we)\b",
-    r"^(?:\S+ ){0,5}(?:it|that|this|them|there)[\s.!…]*$|\b(?:so|did|do|does|too|any|\w+n['’]t)[\s.!…]*$",
+    r"^(?:\S+ ){0,5}(?:it|that|this|them|there|as one|(?:has|have|had|got|bought|"
+    r"need|needs|want|wants) (?:one|two|three|four|five|six|some|both|none|all))[\s.!…]*$|\b(?:so|did|do|does|too|any|\w+n['’]t)[\s.!…]*$",
     r"^(?:I|we) (?:(?:always|never|often|still|just) )?\w+(?:n['’]t)?(?:,|[\s.!…]*$)",
 )
 _PASSING = re.compile(

@@ -10,7 +10,7 @@ _HE = words_of(
     grandson fiance"""
 )
 _SHE = words_of(
-    """daughter mum mom mother mummy sister wife girlfriend aunt auntie grandma grandmother gran nan niece landlady
+    """daughter mum mom mam mother mummy sister wife girlfriend aunt auntie grandma grandmother gran nan niece landlady
     stepdaughter stepmum granddaughter fiancee"""
 )
 _THEY = words_of(
@@ -41,9 +41,9 @@ _OBJECT = re.compile(
     r"daily|each|very|\w+ly)\b))",
     re.IGNORECASE,
 )
-# "Mum likes crime novels" is of my mum; "the twins", where "my twins" were named.
+# "Mum likes crime novels" is of my mum, "husband is away" of mine; "the twins", where "my twins" were named.
 _KIN = re.compile(
-    r"^(?:mum|mom|mummy|dad|daddy|grandma|grandad|granddad|grandpa|granny|gran|nan)"
+    rf"^(?:{'|'.join(sorted((_HE | _SHE) - {'fiance', 'fiancee', 'landlady'}))}|granny)"
     r"(?=['’]s\b| (?:is|was|has|had|will|can|\w+ed|\w+s)\b)",
     re.IGNORECASE,
 )

@@ -68,7 +68,7 @@ _THIRD = {
 }
 _ADVERBS = words_of(
     """just also still never seldom always often even now already usually sometimes soon first kinda almost ever both
-    then not too really only"""
+    then not too really only once"""
 )
 _SAME_FORM = words_of(
     """was wasn't were weren't had hadn't did didn't will won't would wouldn't can can't cannot could couldn't should

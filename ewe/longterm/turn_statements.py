@@ -14,8 +14,8 @@ _APOSTROPHES = re.compile(
 )
 _SMALL_I = re.compile(r"(?<![\w.'’])i(?=[ '’])")
 _INCHES = re.compile(r"(?<=\d)[\"”]")
-_SUBJECT = r"(?:I|we|my|our|he|she|they|it|there|his|her|their|this|that|the)\b"
-_FIRST = r"(?:I|we|my|our|he|she)\b"
+_SUBJECT = r"(?:I|we|(?:both |all )?(?:my|our)|he|she|they|it|there|his|her|their|this|that|the)\b"
+_FIRST = r"(?:(?:both |all )?(?:my|our)|I|we|he|she)\b"
 _OTHER = r"(?:the|one|it|they|there|nobody|everyone|mine|you)\b"
 _INVERTED = (
     r"(?:(?:am|is|are|was|do|does|did|have|has|can|could|will|would|should|what|how|why|any|got any)\b|"
@@ -25,9 +25,9 @@ _INVERTED = (
 _REQUEST = r"(?:please|pls|plz|can you|could you|can u|tell me|remind me|help|stop|suggest)\b"
 _JOINT = (
     r"(?:(?:and|but|so|yet|though|plus|also|now|then|since then|these days|nowadays|currently|at the moment|today|"
-    r"yesterday|tomorrow|in (?:19|20)\d\d|(?:last|next|this) \w+|on \w+days?),? )*"
+    r"yesterday|tomorrow|here|in (?:19|20)\d\d|(?:last|next|this) \w+|on \w+days?),? )*"
 )
-_PURPOSE = r"so (?:I|we|he|she|they) (?:can|could|don['’]t|won['’]t|would)\b"
+_PURPOSE = r"so (?:I|we|he|she|they) (?:can(?!['’])|could|don['’]t|won['’]t|would)\b"
 _CUTS = re.compile(
     # A new sentence that begins small, a dash, a semicolon; a comma or a conjunction before a subject of its own.
     rf"(?P<full>(?<=[.!])\s+(?={_JOINT}{_SUBJECT})|\s+[-–—]+\s+|;\s+|\s*\n\s*)|"
@@ -51,6 +51,7 @@ _DEPENDS = re.compile(
 )
 _OPEN = re.compile(r"\b(?:that|because|when|if|while|says?|said|thinks?|told me)$", re.IGNORECASE)
 _CLOSE = re.compile(r"[.!?;,:]\s")
+_REMARK = re.compile(r"(?:and|but) (?:the|nobody|everyone|nothing)(?: [\w'’]+){3}", re.IGNORECASE)
 _HAS_SUBJECT = re.compile(r"\b(?:I|we|you|he|she|they|it|there|nobody|everyone)\b", re.IGNORECASE)
 _MINE = re.compile(r"\b(?:I|we|me|us|my|our|mine)\b", re.IGNORECASE)
 _FIRST_SUBJECT = re.compile(r"^(?:[\w ]{0,24}? )?(?P<who>I|we)\b", re.IGNORECASE)
@@ -98,10 +99,11 @@ _ONGOING = re.compile(
     re.IGNORECASE,
 )
 _IS = re.compile(
+    r"(?<!\bat )(?<!\bto )(?<!\bfor )(?<!\bof )(?<!\bin )(?<!\bon )"  # "at my cousin's christening"
     r"\b(?P<who>(?:my|our|the) (?:[\w-]+ ){0,2}?[\w-]+|mum|mom|dad|gran|nan)"
-    r"['’]s (?=(?:an?|the|not|very|really|from|in|at|also|only|"
+    r"['’]s (?=(?:an?|the|not|very|really|from|in|at|on|off|by|near|with|under|also|only|"
     r"still|now|\w+ing|home|back|away|out|off|here|gone|so|all|"
-    r"allergic|vegan|vegetarian|pregnant|married|divorced|retired|called|\d+|been)\b)",
+    r"allergic|vegan|vegetarian|pregnant|\w+ed(?! (?:its|his|her|their|the|an?|my|me|us|to|from|at)\b)|\d+|been)\b)",
     re.IGNORECASE,
 )
 
@@ -158,7 +160,8 @@ def _second(left: str, right: str, kind: str) -> str | None:
         return "" if len(left.split()) > 1 else None
     if kind in ("comma", "and"):
         is_clause = _is_clause(left) or _IMPERATIVE.match(left) is not None or _adds_nothing(left, right)
-        return "" if is_clause and _is_clause(_CLOSE.split(without_opening(right))[0]) else None
+        is_remark = _REMARK.match(right) is not None
+        return "" if is_clause and (is_remark or _is_clause(_CLOSE.split(without_opening(right))[0])) else None
     subject = _FIRST_SUBJECT.search(left) or _THIRD_SUBJECT.search(left)
     if subject is None:
         return None
@@ -218,6 +221,8 @@ def _told(parts: list[str]) -> Iterator[str]:
 
 def _with_subject(part: str) -> str:
     """ "Just got back from Rome" as "I just got back from Rome"."""
+    if part.lower().startswith("been "):
+        return f"I've {part[0].lower()}{part[1:]}"
     if _NO_SUBJECT.match(part):
         return f"I {part[0].lower()}{part[1:]}"
     goes_on = _ONGOING.match(part) and not _HAS_AUXILIARY.search(part)  # "Learning German is hard" is a remark
