@@ -43,11 +43,12 @@ _PRESENT = words_of(
 _PAST = words_of(
     """was were had did wasn't weren't hadn't didn't could couldn't used put quit broke woke forgot spent stood sat
 shot lent hung broken eaten driven ridden worn thrown stolen hidden forgotten stole hid froze swept drank ate rode
-wore threw fed slept heard felt cut hit hurt let"""
+wore threw fed slept heard felt found cut hit hurt let"""
 )
 
+_FORMS = {"lives": "live", "uses": "use", "sees": "see"}  # the verbs, which the stems do not reach
 
-_PERFECT = re.compile(r"\b(?:has|have)(?:n't)? (?:\w+ly |never |just |always |already )*(?P<done>\w+)")
+_PERFECT = re.compile(r"\b(?:has|have)(?:n't)? (?:\w+ly |never |just |always |already )*(?P<done>(?!got to\b)\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def _is_right(fact: str, found: Sequence[Kept]) -> bool:
 
 
 def _content(text: str) -> frozenset[str]:
-    said = ("live" if word == "lives" else word for word in words(text))  # the verb, not the noun
+    said = (_FORMS.get(word, word) for word in words(text))
     return frozenset(stem(word) for word in said if word not in _NO_CONTENT and not word.endswith("n't"))
 
 

@@ -52,10 +52,11 @@ _MOODS_OF_NOW = (
     rf"{_I}(?:['’]m| am|['’]re| are| was| were| feel| felt) {_ADVERBS}{_MOODS}\b(?! to\b)",
     rf"{_I}(?:['’]m| am) (?:a bit|a little|kind of|kinda) \w+|{_I} (?:feel|felt) \w+",
     rf"\b(?:is|are|was|were) {_ADVERBS}{_OTHERS_MOODS}\b|\b{_OUR} (?:hands?|heart|head) (?:is|are|was|were)\b",
-    r"\bnot (?:even |so |too )?sure\b|n['’]t mind\b|\b(?:look|sound|feel|seem)s? like\b|\bno (?:idea|clue)\b",
+    r"\bnot (?:even |so |too )?sure\b|n['’]t mind\b|\b(?:look|sound|feel|seem)s?(?: \w+ly)? like\b|\bno (?:idea|clue)\b",
     rf"{_NO_TIME}{_I} was (?!{_A_STATE})",
     rf"^{_OUR} (?:\S+ ){{1,2}}(?:feels?|felt)\b|\balready[\s.!…]*$|\b(?:maybe|perhaps|probably)\b",
     rf"^{_OUR} (?:\S+ ){{1,3}}(?:was|were) {_ADVERBS}[a-z]+(?<!ed)[\s.!…]*$",
+    rf"{_I}(?: am|['’]m| are|['’]re)(?: not)? (?!\w+ing (?:in|up))\w+ing[\s.!…]*$|\bdream(?:t|ed)\b|\bon the fence\b|{_I} \w+ (?:again|in)[\s.!…]*$",
     rf"\b(?:stuck|(?:sick|tired) of|being)\b(?! (?:a|able|at)\b)",
     # What somebody else is to have in this matter.
     rf"^{_OUR} (?:\S+ ){{1,2}}(?:needs?|has to|have to)\b",
@@ -63,7 +64,9 @@ _MOODS_OF_NOW = (
 _ASKED_AND_TRIED = (
     rf"{_I}(?:['’]ve| have) (?:already |also |just |even )*{_TRIED}\b|\balready {_TRIED}\b",
     rf"{_I} (?:haven|hadn|didn)['’]t (?:done|do|change|changed|touch|touched) (?:any|a)",
-    rf"{_I} need (?:help|ideas|advice|some)\b|\btrying to (?:\w+ly )?(?:remember|find|work|figure|get|make|understand)\b",
+    rf"{_I} need (?:help|ideas|advice|some|(?:an?|\d+|two|three)\b(?!.* (?:for|by|on|in|at|before) (?:the|my|our|next|this|\w*day|\d|(?-i:[A-Z]))))\b|"
+    r"\bcan['’]t (?:do|make) (?:\w+day|it)\b|"
+    r"\btrying to (?:\w+ly )?(?:remember|find|work|figure|get|make|understand)\b",
     rf"{_I}(?: have|['’]ve got| need) to (?!.*(?:\d|day\b|tomorrow|tonight|next))",
     r"\b(?:\w+ing|try|do|use|need|want|tried|did|used) (?:this|that)(?: (?:to|in|at|on|for|with|by|as|and|but|now)\b|[\s.!…]*$)",
     r"\b(?:I|we) (?:\w+ )?(?:spoke|talked|chatted|wrote|called|e-?mailed|rang) (?:yesterday|last|on|before|about|twice)\b",

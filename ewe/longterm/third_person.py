@@ -15,7 +15,7 @@ _OPENING = re.compile(
 )
 # A turn that is no report on its speaker: a joke, a role, a text to work on.
 _NOT_MEANT = re.compile(
-    r"\b(?:kidding|joking|jk|sarcasm|yeah,? right)\b|(?<!\S)/s\b|"
+    r"\bfor (?:mistakes|errors|typos|grammar|spelling)\b|\b(?:kidding|joking|jk|sarcasm|yeah,? right)\b|(?<!\S)/s\b|"
     r"\b(?:this|the following) (?:sentence|text|paragraph|story|poem|essay|e-?mail|letter|review|dialogue)\b|"
     r"(?:(?m:^)|[.!?:;,])[ \t]*(?:(?:please|now|let's|let us) )*(?:translate|proofread|rewrite|rephrase|paraphrase|"
     r"summari[sz]e|fix|correct|edit|continue|complete|repeat|write|classify|pretend|imagine|suppose|assume|say|act|play|"

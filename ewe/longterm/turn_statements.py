@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from ewe.longterm.asides import without_asides, without_ending, without_opening
-from ewe.text.english import is_irregular_past, words_of
+from ewe.text.english import PREPOSITIONS, is_irregular_past, words_of
 
 _APOSTROPHES = re.compile(
     r"\b(?:(?P<not>do|does|did|ca|wo|is|are|was|were|have|has|had|could|would|should)nt|(?P<be>i)m|(?P<have>i|we|"
@@ -27,12 +27,19 @@ _JOINT = (
     r"(?:(?:and|but|so|yet|though|plus|also|now|then|since then|these days|nowadays|currently|at the moment|today|"
     r"yesterday|tomorrow|here|in (?:19|20)\d\d|(?:last|next|this) \w+|on \w+days?),? )*"
 )
-_PURPOSE = r"so (?:I|we|he|she|they) (?:can(?!['’])|could|don['’]t|won['’]t|would)\b"
+_PURPOSE = (
+    r"so (?:I|we|he|she|they) (?:can(?!['’])|could|won['’]t|would|don['’]t (?:have to|need|forget|get|lose|miss))\b"
+)
+# "and suspend hasn't worked": somebody or something else, with a verb that shows.
+_ELSE = (
+    r"(?!(?:who|that|which|what|how|to|where|when|not)\b)(?:[\w'’-]+ ){1,3}?(?<!\bto )(?:is|are|was|were|has|have|had|does|"
+    r"do|did|can|could|will|would|wants?|needs?)(?:n['’]t)?\b"
+)
 _CUTS = re.compile(
     # A new sentence that begins small, a dash, a semicolon; a comma or a conjunction before a subject of its own.
     rf"(?P<full>(?<=[.!])\s+(?={_JOINT}{_SUBJECT})|\s+[-–—]+\s+|;\s+|\s*\n\s*)|"
     rf"(?P<comma>,\s+(?!{_PURPOSE})(?={_JOINT}{_SUBJECT}))|"
-    rf"(?P<and>\s+(?!{_PURPOSE})(?=(?:and|but|so) {_JOINT}{_FIRST}|(?:and|but) {_OTHER}))|"
+    rf"(?P<and>\s+(?!{_PURPOSE})(?=(?:and|but|so) {_JOINT}{_FIRST}|(?:and|but) {_OTHER}|(?:and|but) (?:now )?{_ELSE}))|"
     # A question or a request behind a statement, and a second verb of the same subject.
     rf"(?P<asked>,\s+(?={_JOINT}(?:{_INVERTED}|{_REQUEST}))|\s+(?={_JOINT}(?:please|pls|plz)\b))|"
     r"(?P<verb>,?\s+(?=(?:and|but) (?:(?:then|now|also|still|never|just) )?[a-z'’]+\b))",
@@ -51,6 +58,9 @@ _DEPENDS = re.compile(
 )
 _OPEN = re.compile(r"\b(?:that|because|when|if|while|says?|said|thinks?|told me)$", re.IGNORECASE)
 _CLOSE = re.compile(r"[.!?;,:]\s")
+_SUBORDINATE = re.compile(r"\b(?:that|because|when|if|who|whose|which|how|what|where|whether|both|between)\b", re.IGNORECASE)
+_OTHERS_CLAUSE = re.compile(rf"(?:and|but) (?:now )?{_ELSE}", re.IGNORECASE)
+_OWN_CLAUSE = re.compile(r"(?:and|but|so) (?:I|we)\b", re.IGNORECASE)
 _REMARK = re.compile(r"(?:and|but) (?:the|nobody|everyone|nothing)(?: [\w'’]+){3}", re.IGNORECASE)
 _HAS_SUBJECT = re.compile(r"\b(?:I|we|you|he|she|they|it|there|nobody|everyone)\b", re.IGNORECASE)
 _MINE = re.compile(r"\b(?:I|we|me|us|my|our|mine)\b", re.IGNORECASE)
@@ -99,11 +109,11 @@ _ONGOING = re.compile(
     re.IGNORECASE,
 )
 _IS = re.compile(
-    r"(?<!\bat )(?<!\bto )(?<!\bfor )(?<!\bof )(?<!\bin )(?<!\bon )"  # "at my cousin's christening"
     r"\b(?P<who>(?:my|our|the) (?:[\w-]+ ){0,2}?[\w-]+|mum|mom|dad|gran|nan)"
+    r"(?:['’]s (?=(?-i:[A-Z]\w+(?:ish|ese|an|ch|sh|ic))(?:[,.;!]| and| but|$))|(?<=name)['’]s |"
     r"['’]s (?=(?:an?|the|not|very|really|from|in|at|on|off|by|near|with|under|also|only|"
     r"still|now|\w+ing|home|back|away|out|off|here|gone|so|all|"
-    r"allergic|vegan|vegetarian|pregnant|\w+ed(?! (?:its|his|her|their|the|an?|my|me|us|to|from|at)\b)|\d+|been)\b)",
+    r"allergic|vegan|vegetarian|pregnant|\w+ed(?! (?:its|his|her|their|the|an?|my|me|us|to|from|at)\b)|\d+|been)\b))",
     re.IGNORECASE,
 )
 
@@ -135,6 +145,8 @@ def _with_apostrophe(found: re.Match[str]) -> str:
 
 
 def _is(found: re.Match[str]) -> str:
+    if found.string[: found.start()].split()[-1:] and found.string[: found.start()].split()[-1].lower() in PREPOSITIONS:
+        return found[0]  # "at my cousin's christening"
     return f"{found['who']} {'has' if found.string[found.end() :].lower().startswith('been') else 'is'} "
 
 
@@ -160,12 +172,18 @@ def _second(left: str, right: str, kind: str) -> str | None:
         return "" if len(left.split()) > 1 else None
     if kind in ("comma", "and"):
         is_clause = _is_clause(left) or _IMPERATIVE.match(left) is not None or _adds_nothing(left, right)
+        if _OWN_CLAUSE.match(right):
+            is_clause = is_clause or len(left.split()) > 3
+        elif _OTHERS_CLAUSE.match(right):
+            is_clause = is_clause and _SUBORDINATE.search(left) is None
         is_remark = _REMARK.match(right) is not None
         return "" if is_clause and (is_remark or _is_clause(_CLOSE.split(without_opening(right))[0])) else None
     subject = _FIRST_SUBJECT.search(left) or _THIRD_SUBJECT.search(left)
     if subject is None:
         return None
     _, _, rest = right.partition(" ")
+    if _is_past(left.split()[-1]):  # "typed and deleted a message"
+        return None
     return f"{subject['who']} {rest}" if _goes_on(left, rest) else None
 
 
