@@ -48,7 +48,7 @@ wore threw fed slept heard felt found cut hit hurt let"""
 
 _FORMS = {"lives": "live", "uses": "use", "sees": "see"}  # the verbs, which the stems do not reach
 
-_PERFECT = re.compile(r"\b(?:has|have)(?:n't)? (?:\w+ly |never |just |always |already )*(?P<done>(?!got to\b)\w+)")
+_PERFECT = re.compile(r"\b(?:has|have)(?:n't)? (?:\w+ly |never |just |always |already )*(?P<done>(?!got (?:to|an?|the|no|some|\d+|two|three|four|five)\b)\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,7 @@ def _time(text: str) -> str:
     subject = re.search(r"\bthe user(['’]s)?", folded)
     owned, rest = (bool(subject[1]), folded[subject.end() :]) if subject else (False, folded)
     said = [word for word in re.findall(r"[\w'’-]+", rest) if not word.endswith("ly")]
+    said = said[1:] if owned and said[:1] == ["left"] else said  # "the user's left hand"
     for word in said:
         if word in ("will", "won't", "shall"):
             return "ahead"

@@ -46,7 +46,9 @@ _AFTERTHOUGHT = re.compile(
     r"(?<=\w),\s+(?!(?:and|but|or|who|which|where|when|then|since|because|while|until|though|although|as|if|"
     r"from|in|at|on|for|with)\b|(?![A-Z]\w* (?:is|are|was|were|has|have)\b)[A-Z0-9])[^.;!?]*(?=[.!…]*$)"
 )
-_BEGINS_A_LIST = re.compile(r",[^,]*\b(?:and|or)\b|^[^,]*(?:,[^,]*){2,}$")
+_BEGINS_A_LIST = re.compile(
+    r",(?! (?:not?|more|mostly|mainly|about)\b)[^,]*\b(?:and|or)\b|^[^,]*(?:, (?!not?\b)\S+(?: \S+)?){2,}[\s.!…]*$"
+)
 _ASIDES = re.compile(
     r"\s*\([^()]*\)|"
     # "my cousin Lena, who lives in Antwerp, had twins", "a piano, which is odd"

@@ -19,7 +19,7 @@ _VAGUE = FUNCTION_WORDS | words_of(
 _LASTING = words_of(
     """was were used wanted liked loved hated preferred enjoyed had sold bought moved quit left lost died passed born
     married divorced retired broke tore hurt injured adopted finished graduated promoted started stopped gave joined
-    grew met studied learned learnt changed decided became split lived worked taught owned inherited"""
+    grew met studied learned learnt changed decided became split lived worked taught owned inherited belonged"""
 )
 _AUXILIARIES = words_of(
     "am is are has have do does can will would don't doesn't haven't hasn't can't won't wouldn't isn't aren't i'm we're "
@@ -54,7 +54,7 @@ def lasts(statement: str) -> bool:
 
 def _is_small_event(statement: str, said: list[str]) -> bool:
     """Whether something that is over is told without when, where or who: "I dropped a glove"."""
-    verb = next((word for word in said if word in _AUXILIARIES | _LASTING or _is_past(word)), "")
+    verb = next((word for word in said[: 3 if said[0] in ("i", "we") else 5] if word in _AUXILIARIES | _LASTING or _is_past(word)), "")
     if not verb or verb in _AUXILIARIES | _LASTING:
         return False
     return _PLACED.search(statement.partition(" ")[2].partition(verb)[2]) is None

@@ -9,7 +9,7 @@ _ADVERBS = (
 _MOODS = (
     r"(?:tired|exhausted|annoyed|bored|confused|curious|hungry|nervous|angry|mad|sad|worried|lost|excited|stressed|"
     r"overwhelmed|frustrated|shocked|jealous|proud|keen|convinced|glad|happy|sorry|grateful|thankful|stoked|pumped|"
-    r"thrilled|blessed|honou?red|lucky|great|good|fine|better|impressed|speechless|freezing|sleepy|wondering|asking|"
+    r"thrilled|blessed|honou?red|lucky|great|good(?! (?:with|at)\b)|scared(?! of)|afraid(?! of)|typing|fine|better|impressed|speechless|freezing|sleepy|wondering|asking|"
     r"joking|serious|aware|inspired|motivated|here|there|listening|done|sure|looking forward|over the moon|terrified|"
     r"awful|terrible|guilty|ashamed|torn|in tears|about to|furious|livid|gutted|devastated|delighted|relieved|"
     r"embarrassed|disappointed|useless|hopeless|starving|thirsty|desperate|fed up|close|at (?:my|a) (?:wits|loss))"
@@ -19,10 +19,10 @@ _OTHERS_MOODS = (
     r"hopeless)"
 )
 _THINKS = (
-    r"(?:says?|said|thinks?|thought|believes?|reckons?|claims?|swears?|complain(?:s|ed)?|insists?|heard|rumou?r\w*)"
+    r"(?:says?|said|thinks?|thought|believes?|reckons?|claims?|swears?(?= (?:that|it|he|she|I)\b)|complain(?:s|ed)?|insists?|heard|rumou?r\w*)"
 )
 _OF_NOW = (
-    r"(?:know|understand|find|figure|follow|remember|tell|believe|say|agree|mind|care|(?:get|make) (?:it|that)|"
+    r"(?:know(?! (?-i:[A-Z]))|understand|find|figure|follow|remember|tell|believe|say|agree|mind|care|(?:get|make) (?:it|that)|"
     r"see (?:why|how|it))"
 )
 _ASKED = r"(?:asked|said|meant|mentioned|googled|searched|typed|clicked|pasted|tried|forgot|forgotten)"
@@ -34,7 +34,7 @@ _AT_WORK = r"(?:apps?|code|scripts?|tests?|builds?|programs?|functions?|query|se
 _I = r"\b(?:I|we)(?: (?:only|just|also|still|even|really|honestly|did|do))?"
 _OUR = r"(?:my|our)"
 # "when I was twelve" only says when.
-_NO_TIME = "".join(f"(?<!{word} )" for word in ("when", "since", "before", "while", "after"))
+_NO_TIME = "".join(f"(?<!{word} )" for word in ("when", "since", "before", "while", "after", "until"))
 _A_STATE = (
     r"(?:born|raised|brought|diagnosed|an?|the|my|our|vegan|vegetarian|married|pregnant|once|never|going|\w+ed)\b"
 )
@@ -45,7 +45,7 @@ _ADVICE_AND_HEARSAY = (
     r"\b(?:was|been|were) (?:told|advised|recommended)\b|\btold (?:me|us)\b.*\bshould\b",
     rf"\b(?:recommend|suggest|advise)(?:s|ed)?\b|\b{_OUR} (?:advice|guess|question|point|idea|opinion)\b",
     rf"\b{_THINKS}\b(?! (?:that )?(?:I|my)\b)|^{_OUR} (?:\S+ ){{1,3}}{_THINKS}\b",
-    r"\b(?:told|tells?|telling|promised|reminded|warned) (?:me|us)\b|\bask(?:s|ed) (?:me|us|if|whether)\b",
+    r"\b(?:told|tells?|telling|promised|reminded|warned) (?:me|us)\b|\bask(?:s|ed) (?:me(?! out)|us|if|whether)\b",
     rf"{_I} (?:\w+ly )?(?:thought|figured|assumed|expected|guessed|wondered)\b|{_I} worry that\b",
 )
 _MOODS_OF_NOW = (
@@ -58,6 +58,7 @@ _MOODS_OF_NOW = (
     rf"^{_OUR} (?:\S+ ){{1,3}}(?:was|were) {_ADVERBS}[a-z]+(?<!ed)[\s.!…]*$",
     rf"{_I}(?: am|['’]m| are|['’]re)(?: not)? (?!\w+ing (?:in|up))\w+ing[\s.!…]*$|\bdream(?:t|ed)\b|\bon the fence\b|{_I} \w+ (?:again|in)[\s.!…]*$",
     rf"\b(?:stuck|(?:sick|tired) of|being)\b(?! (?:a|able|at)\b)",
+    rf"\bwill be [a-z]+[\s.!…]*$|^{_OUR} (?:\S+ ){{1,3}}would (?!(?:like|love|prefer|rather|never)\b)",
     # What somebody else is to have in this matter.
     rf"^{_OUR} (?:\S+ ){{1,2}}(?:needs?|has to|have to)\b",
 )
@@ -89,7 +90,7 @@ _NOT_WHOLE = (
     r"^\W*\d+[.)]\s|\s\d\)\s",
     r"\b(?:am|is|are|was|were|be|been|do|does|did|have|has|had|can|will|would|should)(?: (?:\w+ly|too|now))?[\s.!…]*$",
     r"\b(?:what|how|where) (?:they|it|I|we) (?:are|is|was|were)\b|\bas if\b|\btotally\b|\bjust what (?:I|we)\b",
-    r"^(?:\S+ ){0,5}(?:it|that|this|them|there|as one|(?:has|have|had|got|bought|"
+    r"^(?:\S+ ){0,5}(?:it|that|this|them|there|him|her|as one|(?:has|have|had|got|bought|"
     r"need|needs|want|wants) (?:one|two|three|four|five|six|some|both|none|all))[\s.!…]*$|\b(?:so|did|do|does|too|any|\w+n['’]t)[\s.!…]*$",
     r"^(?:I|we) (?:(?:always|never|often|still|just) )?\w+(?:n['’]t)?(?:,|[\s.!…]*$)",
 )

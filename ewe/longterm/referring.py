@@ -20,14 +20,14 @@ _THEY = words_of(
 _EITHER = words_of(
     """partner cousin friend boss manager colleague neighbour neighbor roommate flatmate housemate landlord doctor
     therapist teacher coach child kid baby toddler newborn eldest youngest tenant dog cat puppy kitten horse rabbit
-    ex"""
-)
+    ex parrot"""
+) | {"year old"}
 _IT = words_of(
     "car van bike motorbike laptop phone computer house flat apartment place garden boat oven boiler company school job"
 )
 _KNOWN = "|".join(sorted(_HE | _SHE | _THEY | _EITHER | _IT, key=len, reverse=True))
 _NAMED = re.compile(
-    rf"\b(?:my|our) (?:[a-z-]+ ){{0,2}}?(?P<who>{_KNOWN}|(?:mother|father|sister|brother|son|daughter)[- ]in[- ]law)\b"
+    rf"\b(?:(?:my|our) (?:[a-z-]+ ){{0,2}}?|the (?=(?:dog|cat|puppy|kitten|horse|rabbit|baby|twins)\b))(?P<who>{_KNOWN}|(?:mother|father|sister|brother|son|daughter)[- ]in[- ]law)\b"
     r"(?!-)(?P<name> (?-i:[A-Z])[a-z]+)?",
     re.IGNORECASE,
 )
@@ -61,8 +61,8 @@ def resolved(said: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
     for sentence, parts in said:
         for part in (_KIN.sub(_of_mine, part) for part in parts):
             yield _resolved(part, named)
-            named |= {found["who"].lower(): found[0] for found in _NAMED.finditer(part)}
-        named |= {found["who"].lower(): found[0] for found in _NAMED.finditer(sentence)}  # also in questions
+            named |= _named(part)
+        named |= _named(sentence)  # also in questions
 
 
 def _resolved(part: str, named: Mapping[str, str]) -> str:
@@ -73,6 +73,11 @@ def _resolved(part: str, named: Mapping[str, str]) -> str:
     if re.match(r"(?:I|we)\b", part, re.IGNORECASE):
         return _OBJECT.sub(lambda found: _small(_meant(found[0], named)) or found[0], part)
     return part
+
+
+def _named(text: str) -> dict[str, str]:
+    """Who is named, with "the dog" as theirs."""
+    return {found["who"].lower(): re.sub("^the ", "my ", found[0]) for found in _NAMED.finditer(text)}
 
 
 def _of_mine(found: re.Match[str]) -> str:

@@ -60,7 +60,7 @@ _OPEN = re.compile(r"\b(?:that|because|when|if|while|says?|said|thinks?|told me)
 _CLOSE = re.compile(r"[.!?;,:]\s")
 _SUBORDINATE = re.compile(r"\b(?:that|because|when|if|who|whose|which|how|what|where|whether|both|between)\b", re.IGNORECASE)
 _OTHERS_CLAUSE = re.compile(rf"(?:and|but) (?:now )?{_ELSE}", re.IGNORECASE)
-_OWN_CLAUSE = re.compile(r"(?:and|but|so) (?:I|we)\b", re.IGNORECASE)
+_OWN_CLAUSE = re.compile(r"(?:(?:and|but|so) (?:I|we)|he|she|they)\b", re.IGNORECASE)
 _REMARK = re.compile(r"(?:and|but) (?:the|nobody|everyone|nothing)(?: [\w'’]+){3}", re.IGNORECASE)
 _HAS_SUBJECT = re.compile(r"\b(?:I|we|you|he|she|they|it|there|nobody|everyone)\b", re.IGNORECASE)
 _MINE = re.compile(r"\b(?:I|we|me|us|my|our|mine)\b", re.IGNORECASE)
@@ -88,7 +88,7 @@ _VERBS = words_of(
     weigh earn pay belong quit put cut hit let
     don't didn't haven't can't won't wasn't weren't couldn't never was were"""
 )
-_OWN_VERB = words_of("am was were never")
+_OWN_VERB = words_of("am is was were has have never")
 _AFTER_PAST = words_of(
     """to from in on at for with a an the my our his her their it back up out off down into as by when after two three
     all some me him them there here that about this last yesterday until over"""
@@ -173,7 +173,7 @@ def _second(left: str, right: str, kind: str) -> str | None:
     if kind in ("comma", "and"):
         is_clause = _is_clause(left) or _IMPERATIVE.match(left) is not None or _adds_nothing(left, right)
         if _OWN_CLAUSE.match(right):
-            is_clause = is_clause or len(left.split()) > 3
+            is_clause = is_clause or (len(left.split()) > 3 and _OPEN.search(left) is None)
         elif _OTHERS_CLAUSE.match(right):
             is_clause = is_clause and _SUBORDINATE.search(left) is None
         is_remark = _REMARK.match(right) is not None
