@@ -25,6 +25,7 @@ _AUXILIARIES = words_of(
     "am is are has have do does can will would don't doesn't haven't hasn't can't won't wouldn't isn't aren't i'm we're "
     "i've we've i'll we'll i'd we'd never"
 )
+_HAVE = words_of("have has i've we've")
 _PLACED = re.compile(
     r"\d|(?<=\s)(?!I\b|I['’])[A-Z]|\b(?:ago|last|yesterday|when|since|until|after|before|for|in|at|from|as|during|while|"
     r"this|every|once|(?:days?|weeks?|months?|years?)|my|our)\b(?! (?:all|least|first|me)\b)"
@@ -55,6 +56,9 @@ def lasts(statement: str) -> bool:
 def _is_small_event(statement: str, said: list[str]) -> bool:
     """Whether something that is over is told without when, where or who: "I dropped a glove"."""
     verb = next((word for word in said[: 3 if said[0] in ("i", "we") else 5] if word in _AUXILIARIES | _LASTING or _is_past(word)), "")
+    if verb in _HAVE:  # "I've put up egg boxes"
+        verb = next(iter(said[said.index(verb) + 1 :]), "")
+        verb = verb if _is_past(verb) else ""
     if not verb or verb in _AUXILIARIES | _LASTING:
         return False
     return _PLACED.search(statement.partition(" ")[2].partition(verb)[2]) is None
