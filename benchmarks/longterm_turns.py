@@ -43,12 +43,14 @@ _PRESENT = words_of(
 _PAST = words_of(
     """was were had did wasn't weren't hadn't didn't could couldn't used put quit broke woke forgot spent stood sat
 shot lent hung broken eaten driven ridden worn thrown stolen hidden forgotten stole hid froze swept drank ate rode
-wore threw fed slept heard felt found cut hit hurt let"""
+wore threw fed slept heard felt found learnt cut hit hurt let"""
 )
 
 _FORMS = {"lives": "live", "uses": "use", "sees": "see"}  # the verbs, which the stems do not reach
 
-_PERFECT = re.compile(r"\b(?:has|have)(?:n't)? (?:\w+ly |never |just |always |already )*(?P<done>(?!got (?:to|an?|the|no|some|\d+|two|three|four|five)\b)\w+)")
+_PERFECT = re.compile(
+    r"\b(?:has|have)(?:n't)? (?:\w+ly |never |just |always |already )*(?P<done>(?!got (?:to|an?|the|no|some|\d+|two|three|four|five)\b)\w+)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import re
 
 from ewe.longterm.passing import is_said_in_passing
-from ewe.text.english import DETERMINERS, FUNCTION_WORDS, PREPOSITIONS, is_irregular_past, words_of
+from ewe.text.english import DETERMINERS, FUNCTION_WORDS, NUMBER_WORDS, PREPOSITIONS, is_irregular_past, words_of
 from ewe.text.words import words
 
 _VAGUE = FUNCTION_WORDS | words_of(
@@ -55,16 +55,25 @@ def lasts(statement: str) -> bool:
 
 def _is_small_event(statement: str, said: list[str]) -> bool:
     """Whether something that is over is told without when, where or who: "I dropped a glove"."""
-    verb = next((word for word in said[: 3 if said[0] in ("i", "we") else 5] if word in _AUXILIARIES | _LASTING or _is_past(word)), "")
+    verb = next(
+        (
+            word
+            for word in said[: 3 if said[0] in ("i", "we") else 5]
+            if word in _AUXILIARIES | _LASTING or _is_past(word)
+        ),
+        "",
+    )
     if verb in _HAVE:  # "I've put up egg boxes"
         verb = next(iter(said[said.index(verb) + 1 :]), "")
-        verb = verb if _is_past(verb) else ""
+        verb = verb if _is_past(verb) and verb != "got" else ""
     if not verb or verb in _AUXILIARIES | _LASTING:
         return False
-    return _PLACED.search(statement.partition(" ")[2].partition(verb)[2]) is None
+    return NUMBER_WORDS.keys().isdisjoint(said) and _PLACED.search(statement.partition(verb)[2]) is None
 
 
 def _is_past(word: str) -> bool:
-    return (word.endswith("ed") and len(word) > 4) or word in ("didn't", "couldn't") or (
-        is_irregular_past(word) and not word.endswith("s")
+    return (
+        (word.endswith("ed") and len(word) > 4)
+        or word in ("didn't", "couldn't")
+        or (is_irregular_past(word) and not word.endswith("s"))
     )

@@ -18,9 +18,7 @@ _OTHERS_MOODS = (
     r"(?:worried|bored|tired|exhausted|annoyed|angry|mad|sad|upset|excited|stressed|right|wrong|confused|here|asleep|"
     r"hopeless)"
 )
-_THINKS = (
-    r"(?:says?|said|thinks?|thought|believes?|reckons?|claims?|swears?(?= (?:that|it|he|she|I)\b)|complain(?:s|ed)?|insists?|heard|rumou?r\w*)"
-)
+_THINKS = r"(?:says?|said|thinks?|thought|believes?|reckons?|claims?|swears?(?= (?:that|it|he|she|I)\b)|complain(?:s|ed)?|insists?|heard|rumou?r\w*)"
 _OF_NOW = (
     r"(?:know(?! (?-i:[A-Z]))|understand|find|figure|follow|remember|tell|believe|say|agree|mind|care|(?:get|make) (?:it|that)|"
     r"see (?:why|how|it))"
@@ -30,7 +28,7 @@ _TRIED = (
     r"(?:tried|restarted|rebooted|reinstalled|installed|updated|checked|double[- ]checked|cleared|reset|looked|"
     r"searched|followed|waited|contacted|emailed|phoned|noticed|sat on hold|read (?:that|about|the))"
 )
-_AT_WORK = r"(?:apps?|code|scripts?|tests?|builds?|programs?|functions?|query|server|page|screen|files?)"
+_AT_WORK = r"(?:apps?|code|scripts?|tests?|build|programs?|functions?|query|server|page|screen|files?)"
 _I = r"\b(?:I|we)(?: (?:only|just|also|still|even|really|honestly|did|do))?"
 _OUR = r"(?:my|our)"
 # "when I was twelve" only says when.
@@ -56,7 +54,7 @@ _MOODS_OF_NOW = (
     rf"{_NO_TIME}{_I} was (?!{_A_STATE})",
     rf"^{_OUR} (?:\S+ ){{1,2}}(?:feels?|felt)\b|\balready[\s.!…]*$|\b(?:maybe|perhaps|probably)\b",
     rf"^{_OUR} (?:\S+ ){{1,3}}(?:was|were) {_ADVERBS}[a-z]+(?<!ed)[\s.!…]*$",
-    rf"{_I}(?: am|['’]m| are|['’]re)(?: not)? (?!\w+ing (?:in|up))\w+ing[\s.!…]*$|\bdream(?:t|ed)\b|\bon the fence\b|{_I} \w+ (?:again|in)[\s.!…]*$",
+    rf"{_I}(?: am|['’]m| are|['’]re)(?: not| still)* (?!\w+ing (?:in|up))\w+ing[\s.!…]*$|\bdream(?:t|ed)\b|\bon the fence\b|{_I} \w+ (?:again|in)[\s.!…]*$",
     rf"\b(?:stuck|(?:sick|tired) of|being)\b(?! (?:a|able|at)\b)",
     rf"\bwill be [a-z]+[\s.!…]*$|^{_OUR} (?:\S+ ){{1,3}}would (?!(?:like|love|prefer|rather|never)\b)",
     # What somebody else is to have in this matter.
@@ -73,7 +71,7 @@ _ASKED_AND_TRIED = (
     r"\b(?:I|we) (?:\w+ )?(?:spoke|talked|chatted|wrote|called|e-?mailed|rang) (?:yesterday|last|on|before|about|twice)\b",
     rf"{_I} (?:don|didn|can|couldn)['’]t (?:really |even |quite )?{_OF_NOW}\b",
     rf"{_I} (?:have |['’]ve )?(?:{_ASKED}|(?:get|keep getting) (?:an? |this |the )?(?:error|message))\b",
-    rf"{_I} (?:want to (?:know|ask)|was wondering|just wanted|wanted to (?:ask|say|know)|look forward)\b",
+    rf"{_I} (?:just want|want to (?:know|ask)|was wondering|just wanted|wanted to (?:ask|say|know)|look forward)\b",
     rf"{_I} (?:don['’]t )?want (?:to (?:just|stop|keep|make|be able)|a (?:refund|reply|call)|my money)\b",
     rf"{_I} want (?:both|it|them|the|something|one|this|that|some)\b|^in that case\b",
     rf"{_I}(?: would|['’]d) (?:like|love|want|appreciate) (?:to (?:know|hear|help)|you|some|your|it)\b",

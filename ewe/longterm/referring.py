@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from ewe.text.english import words_of
+from ewe.text.english import is_irregular_past, words_of
 
 _HE = words_of(
     """son dad father daddy brother husband boyfriend uncle grandpa grandfather grandad granddad nephew stepson stepdad
@@ -102,8 +102,17 @@ def _replaced(part: str, pronoun: re.Match[str], phrase: str) -> str:
         return f"{phrase}'{'' if phrase.endswith('s') else 's'}{part[pronoun.end() :]}"
     short = (pronoun["short"] or "").strip("'’").lower()
     rest = part[pronoun.end() :]
-    is_perfect = short == "s" and re.match(r" (?:been|had|got)\b", rest) is not None
+    is_perfect = short == "s" and _is_perfect(rest)
     return f"{phrase}{' has' if is_perfect else _LONG.get(short, '')}{rest}"
+
+
+def _is_perfect(rest: str) -> bool:
+    """Whether what follows "he's" makes it "he has": "been", "lost his job", "stopped eating"."""
+    said = rest.lower().split()
+    if not said or not (said[0].endswith("ed") or is_irregular_past(said[0])):
+        return False
+    has_object = re.match(r"(?:me|us|him|her|it|my|our|his|their|the|an?|\w+ing)$", " ".join(said[1:2])) is not None
+    return has_object or said[0] in ("been", "had", "got")
 
 
 def _fits(pronoun: str, who: str) -> bool:

@@ -12,6 +12,9 @@ _APOSTROPHES = re.compile(
     r"(?P<is>he|she|that|there|what)s)\b",
     re.IGNORECASE,
 )
+_KINS = re.compile(
+    r"\b((?:my|our) (?:\w+ )?\w+[^\Ws])s(?= (?:getting|coming|going|moving|having|staying|been)\b)", re.IGNORECASE
+)
 _SMALL_I = re.compile(r"(?<![\w.'’])i(?=[ '’])")
 _INCHES = re.compile(r"(?<=\d)[\"”]")
 _SUBJECT = r"(?:I|we|(?:both |all )?(?:my|our)|he|she|they|it|there|his|her|their|this|that|the)\b"
@@ -58,7 +61,9 @@ _DEPENDS = re.compile(
 )
 _OPEN = re.compile(r"\b(?:that|because|when|if|while|says?|said|thinks?|told me)$", re.IGNORECASE)
 _CLOSE = re.compile(r"[.!?;,:]\s")
-_SUBORDINATE = re.compile(r"\b(?:that|because|when|if|who|whose|which|how|what|where|whether|both|between)\b", re.IGNORECASE)
+_SUBORDINATE = re.compile(
+    r"\b(?:that|because|when|if|who|whose|which|how|what|where|whether|both|between)\b", re.IGNORECASE
+)
 _OTHERS_CLAUSE = re.compile(rf"(?:and|but) (?:now )?{_ELSE}", re.IGNORECASE)
 _OWN_CLAUSE = re.compile(r"(?:(?:and|but|so) (?:I|we)|he|she|they)\b", re.IGNORECASE)
 _REMARK = re.compile(r"(?:and|but) (?:the|nobody|everyone|nothing)(?: [\w'’]+){3}", re.IGNORECASE)
@@ -120,6 +125,7 @@ _IS = re.compile(
 
 def plainly_written(text: str) -> str:
     """A turn with the apostrophes and the capital I that people leave out when they type."""
+    text = _KINS.sub(r"\1's", text)
     return _SMALL_I.sub("I", _APOSTROPHES.sub(_with_apostrophe, _INCHES.sub("", text)))
 
 
