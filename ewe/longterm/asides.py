@@ -33,7 +33,8 @@ _INSERTED = re.compile(
 )
 _TRAILING = re.compile(
     # What follows for the task at hand: "I can't eat gluten, so no flour".
-    r",? so (?:no|the|nothing|everything|it|they|there|please|only|don['’]t|any|not|you|(?:that|this)['’ ](?:s|is|may|might|could|would|was))\b.*$|"
+    r",? so (?:no|the|nothing|everything|it|they|there|please|only|don['’]t|any|not|you|"
+    r"(?:that|this)['’ ](?:s|is|may|might|could|would|was))\b.*$|"
     r",? (?:but|and) (?:not|no one|nobody|nothing) [^,.;]*(?=[.!…]*$)|"
     r", so (?!(?:I|we|my|our|he|she|much|many|far|that)\b)[^,.;]*(?=[.!…]*$)|"
     r"(?:[\s,]+(?:lol|haha+|tbh|though|atm|btw|I know|I guess|but overall|brb|thank god|help|hopefully|"

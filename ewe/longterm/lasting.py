@@ -1,4 +1,4 @@
-"""Which statements of a chat are worth keeping: what lasts, and what happened if it is told with a when, where or who."""
+"""Which statements of a chat are worth keeping: what lasts, and what happened if a when, where or who is told."""
 
 import re
 
@@ -22,8 +22,8 @@ _LASTING = words_of(
     grew met studied learned learnt changed decided became split lived worked taught owned inherited belonged"""
 )
 _AUXILIARIES = words_of(
-    "am is are has have do does can will would don't doesn't haven't hasn't can't won't wouldn't isn't aren't i'm we're "
-    "i've we've i'll we'll i'd we'd never"
+    "am is are has have do does can will would don't doesn't haven't hasn't can't won't wouldn't isn't aren't i'm "
+    "we're i've we've i'll we'll i'd we'd never"
 )
 _HAVE = words_of("have has i've we've")
 _PLACED = re.compile(

@@ -9,7 +9,8 @@ _ADVERBS = (
 _MOODS = (
     r"(?:tired|exhausted|annoyed|bored|confused|curious|hungry|nervous|angry|mad|sad|worried|lost|excited|stressed|"
     r"overwhelmed|frustrated|shocked|jealous|proud|keen|convinced|glad|happy|sorry|grateful|thankful|stoked|pumped|"
-    r"thrilled|blessed|honou?red|lucky|great|good(?! (?:with|at)\b)|scared(?! of)|afraid(?! of)|typing|fine|better|impressed|speechless|freezing|sleepy|wondering|asking|"
+    r"thrilled|blessed|honou?red|lucky|great|good(?! (?:with|at)\b)|scared(?! of)|afraid(?! of)|typing|fine|better|"
+    r"impressed|speechless|freezing|sleepy|wondering|asking|"
     r"joking|serious|aware|inspired|motivated|here|there|listening|done|sure|looking forward|over the moon|terrified|"
     r"awful|terrible|guilty|ashamed|torn|in tears|about to|furious|livid|gutted|devastated|delighted|relieved|"
     r"embarrassed|disappointed|useless|hopeless|starving|thirsty|desperate|fed up|close|at (?:my|a) (?:wits|loss))"
@@ -18,10 +19,13 @@ _OTHERS_MOODS = (
     r"(?:worried|bored|tired|exhausted|annoyed|angry|mad|sad|upset|excited|stressed|right|wrong|confused|here|asleep|"
     r"hopeless)"
 )
-_THINKS = r"(?:says?|said|thinks?|thought|believes?|reckons?|claims?|swears?(?= (?:that|it|he|she|I)\b)|complain(?:s|ed)?|insists?|heard|rumou?r\w*)"
+_THINKS = (
+    r"(?:says?|said|thinks?|thought|believes?|reckons?|claims?|swears?(?= (?:that|it|he|she|I)\b)|complain(?:s|ed)?|"
+    r"insists?|heard|rumou?r\w*)"
+)
 _OF_NOW = (
-    r"(?:know(?! (?-i:[A-Z]))|understand|find|figure|follow|remember|tell|believe|say|agree|mind|care|(?:get|make) (?:it|that)|"
-    r"see (?:why|how|it))"
+    r"(?:know(?! (?-i:[A-Z]))|understand|find|figure|follow|remember|tell|believe|say|agree|mind|care|"
+    r"(?:get|make) (?:it|that)|see (?:why|how|it))"
 )
 _ASKED = r"(?:asked|said|meant|mentioned|googled|searched|typed|clicked|pasted|tried|forgot|forgotten)"
 _TRIED = (
@@ -36,6 +40,7 @@ _NO_TIME = "".join(f"(?<!{word} )" for word in ("when", "since", "before", "whil
 _A_STATE = (
     r"(?:born|raised|brought|diagnosed|an?|the|my|our|vegan|vegetarian|married|pregnant|once|never|going|\w+ed)\b"
 )
+_FOR_A_DAY = r".* (?:for|by|on|in|at|before) (?:the|my|our|next|this|\w*day|\d|(?-i:[A-Z]))"
 _SKILL = r"(?:speak|read|write|play|swim|drive|ride|cook|sing|ski|dance|sew|knit|understand|only)\b"
 
 _ADVICE_AND_HEARSAY = (
@@ -50,12 +55,14 @@ _MOODS_OF_NOW = (
     rf"{_I}(?:['’]m| am|['’]re| are| was| were| feel| felt) {_ADVERBS}{_MOODS}\b(?! to\b)",
     rf"{_I}(?:['’]m| am) (?:a bit|a little|kind of|kinda) \w+|{_I} (?:feel|felt) \w+",
     rf"\b(?:is|are|was|were) {_ADVERBS}{_OTHERS_MOODS}\b|\b{_OUR} (?:hands?|heart|head) (?:is|are|was|were)\b",
-    r"\bnot (?:even |so |too )?sure\b|n['’]t mind\b|\b(?:look|sound|feel|seem)s?(?: \w+ly)? like\b|\bno (?:idea|clue)\b",
+    r"\bnot (?:even |so |too )?sure\b|n['’]t mind\b|\bno (?:idea|clue)\b",
+    r"\b(?:look|sound|feel|seem)s?(?: \w+ly)? like\b|\bdream(?:t|ed)\b",
     rf"{_NO_TIME}{_I} was (?!{_A_STATE})",
     rf"^{_OUR} (?:\S+ ){{1,2}}(?:feels?|felt)\b|\balready[\s.!…]*$|\b(?:maybe|perhaps|probably)\b",
     rf"^{_OUR} (?:\S+ ){{1,3}}(?:was|were) {_ADVERBS}[a-z]+(?<!ed)[\s.!…]*$",
-    rf"{_I}(?: am|['’]m| are|['’]re)(?: not| still)* (?!\w+ing (?:in|up))\w+ing[\s.!…]*$|\bdream(?:t|ed)\b|\bon the fence\b|{_I} \w+ (?:again|in)[\s.!…]*$",
-    rf"\b(?:stuck|(?:sick|tired) of|being)\b(?! (?:a|able|at)\b)",
+    rf"{_I}(?: am|['’]m| are|['’]re)(?: not| still)* (?!\w+ing (?:in|up))\w+ing[\s.!…]*$",
+    rf"{_I} \w+ (?:again|in)[\s.!…]*$",
+    r"\b(?:stuck|(?:sick|tired) of|being)\b(?! (?:a|able|at)\b)",
     rf"\bwill be [a-z]+[\s.!…]*$|^{_OUR} (?:\S+ ){{1,3}}would (?!(?:like|love|prefer|rather|never)\b)",
     # What somebody else is to have in this matter.
     rf"^{_OUR} (?:\S+ ){{1,2}}(?:needs?|has to|have to)\b",
@@ -63,12 +70,12 @@ _MOODS_OF_NOW = (
 _ASKED_AND_TRIED = (
     rf"{_I}(?:['’]ve| have) (?:already |also |just |even )*{_TRIED}\b|\balready {_TRIED}\b",
     rf"{_I} (?:haven|hadn|didn)['’]t (?:done|do|change|changed|touch|touched) (?:any|a)",
-    rf"{_I} need (?:help|ideas|advice|some|(?:an?|\d+|two|three)\b(?!.* (?:for|by|on|in|at|before) (?:the|my|our|next|this|\w*day|\d|(?-i:[A-Z]))))\b|"
-    r"\bcan['’]t (?:do|make) (?:\w+day|it)\b|"
+    rf"{_I} need (?:help|ideas|advice|some|(?:an?|\d+|two|three)\b(?!{_FOR_A_DAY}))\b|\bcan['’]t (?:do|make) \w+day\b",
     r"\btrying to (?:\w+ly )?(?:remember|find|work|figure|get|make|understand)\b",
     rf"{_I}(?: have|['’]ve got| need) to (?!.*(?:\d|day\b|tomorrow|tonight|next))",
-    r"\b(?:\w+ing|try|do|use|need|want|tried|did|used) (?:this|that)(?: (?:to|in|at|on|for|with|by|as|and|but|now)\b|[\s.!…]*$)",
-    r"\b(?:I|we) (?:\w+ )?(?:spoke|talked|chatted|wrote|called|e-?mailed|rang) (?:yesterday|last|on|before|about|twice)\b",
+    r"\b(?:\w+ing|try|do|use|need|want|tried|did|used) (?:this|that)"
+    r"(?: (?:to|in|at|on|for|with|by|as|and|but|now)\b|[\s.!…]*$)",
+    r"\b(?:I|we) (?:\w+ )?(?:spoke|talked|chatted|wrote|called|rang) (?:yesterday|last|on|before|about|twice)\b",
     rf"{_I} (?:don|didn|can|couldn)['’]t (?:really |even |quite )?{_OF_NOW}\b",
     rf"{_I} (?:have |['’]ve )?(?:{_ASKED}|(?:get|keep getting) (?:an? |this |the )?(?:error|message))\b",
     rf"{_I} (?:just want|want to (?:know|ask)|was wondering|just wanted|wanted to (?:ask|say|know)|look forward)\b",
@@ -89,7 +96,8 @@ _NOT_WHOLE = (
     r"\b(?:am|is|are|was|were|be|been|do|does|did|have|has|had|can|will|would|should)(?: (?:\w+ly|too|now))?[\s.!…]*$",
     r"\b(?:what|how|where) (?:they|it|I|we) (?:are|is|was|were)\b|\bas if\b|\btotally\b|\bjust what (?:I|we)\b",
     r"^(?:\S+ ){0,5}(?:it|that|this|them|there|him|her|as one|(?:has|have|had|got|bought|"
-    r"need|needs|want|wants) (?:one|two|three|four|five|six|some|both|none|all))[\s.!…]*$|\b(?:so|did|do|does|too|any|\w+n['’]t)[\s.!…]*$",
+    r"needs?|wants?) (?:one|two|three|four|five|six|some|both|none|all))[\s.!…]*$",
+    r"\b(?:so|did|do|does|too|any|\w+n['’]t)[\s.!…]*$",
     r"^(?:I|we) (?:(?:always|never|often|still|just) )?\w+(?:n['’]t)?(?:,|[\s.!…]*$)",
 )
 _PASSING = re.compile(

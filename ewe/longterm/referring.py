@@ -27,7 +27,8 @@ _IT = words_of(
 )
 _KNOWN = "|".join(sorted(_HE | _SHE | _THEY | _EITHER | _IT, key=len, reverse=True))
 _NAMED = re.compile(
-    rf"\b(?:(?:my|our) (?:[a-z-]+ ){{0,2}}?|the (?=(?:dog|cat|puppy|kitten|horse|rabbit|baby|twins)\b))(?:ex-)?(?P<who>{_KNOWN}|(?:mother|father|sister|brother|son|daughter)[- ]in[- ]law)\b"
+    r"\b(?:(?:my|our) (?:[a-z-]+ ){0,2}?|the (?=(?:dog|cat|puppy|kitten|horse|rabbit|baby|twins)\b))"
+    rf"(?:ex-)?(?P<who>{_KNOWN}|(?:mother|father|sister|brother|son|daughter)[- ]in[- ]law)\b"
     r"(?!-)(?P<name> (?-i:[A-Z])[a-z]+)?",
     re.IGNORECASE,
 )

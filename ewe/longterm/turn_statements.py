@@ -6,17 +6,6 @@ from collections.abc import Iterator
 from ewe.longterm.asides import without_asides, without_ending, without_opening
 from ewe.text.english import PREPOSITIONS, is_irregular_past, words_of
 
-_APOSTROPHES = re.compile(
-    r"\b(?:(?P<not>do|does|did|ca|wo|is|are|was|were|have|has|had|could|would|should)nt|(?P<be>i)m|(?P<have>i|we|"
-    r"they)ve|"
-    r"(?P<is>he|she|that|there|what)s)\b",
-    re.IGNORECASE,
-)
-_KINS = re.compile(
-    r"\b((?:my|our) (?:\w+ )?\w+[^\Ws])s(?= (?:getting|coming|going|moving|having|staying|been)\b)", re.IGNORECASE
-)
-_SMALL_I = re.compile(r"(?<![\w.'’])i(?=[ '’])")
-_INCHES = re.compile(r"(?<=\d)[\"”]")
 _SUBJECT = r"(?:I|we|(?:both |all )?(?:my|our)|he|she|they|it|there|his|her|their|this|that|the)\b"
 _FIRST = r"(?:(?:both |all )?(?:my|our)|I|we|he|she)\b"
 _OTHER = r"(?:the|one|it|they|there|nobody|everyone|mine|you)\b"
@@ -35,8 +24,8 @@ _PURPOSE = (
 )
 # "and suspend hasn't worked": somebody or something else, with a verb that shows.
 _ELSE = (
-    r"(?!(?:who|that|which|what|how|to|where|when|not)\b)(?:[\w'’-]+ ){1,3}?(?<!\bto )(?:is|are|was|were|has|have|had|does|"
-    r"do|did|can|could|will|would|wants?|needs?)(?:n['’]t)?\b"
+    r"(?!(?:who|that|which|what|how|to|where|when|not)\b)(?:[\w'’-]+ ){1,3}?(?<!\bto )"
+    r"(?:is|are|was|were|has|have|had|does|do|did|can|could|will|would|wants?|needs?)(?:n['’]t)?\b"
 )
 _CUTS = re.compile(
     # A new sentence that begins small, a dash, a semicolon; a comma or a conjunction before a subject of its own.
@@ -123,12 +112,6 @@ _IS = re.compile(
 )
 
 
-def plainly_written(text: str) -> str:
-    """A turn with the apostrophes and the capital I that people leave out when they type."""
-    text = _KINS.sub(r"\1's", text)
-    return _SMALL_I.sub("I", _APOSTROPHES.sub(_with_apostrophe, _INCHES.sub("", text)))
-
-
 def statements(sentence: str) -> list[str]:
     """The clauses of a sentence that can stand alone, each with its subject; of a question what is told beside it.
 
@@ -143,15 +126,8 @@ def statements(sentence: str) -> list[str]:
     return [part for part in (without_ending(part) for part in found) if part]
 
 
-def _with_apostrophe(found: re.Match[str]) -> str:
-    if found["not"]:
-        return f"{found['not']}n't"
-    [(kind, word)] = ((kind, word) for kind, word in found.groupdict().items() if word)
-    return f"{word}'{ {'be': 'm', 'have': 've', 'is': 's'}[kind] }"
-
-
 def _is(found: re.Match[str]) -> str:
-    if found.string[: found.start()].split()[-1:] and found.string[: found.start()].split()[-1].lower() in PREPOSITIONS:
+    if set(found.string[: found.start()].lower().split()[-1:]) & PREPOSITIONS:
         return found[0]  # "at my cousin's christening"
     return f"{found['who']} {'has' if found.string[found.end() :].lower().startswith('been') else 'is'} "
 
