@@ -97,7 +97,7 @@ _NOT_WHOLE = (
     r"\b(?:what|how|where) (?:they|it|I|we) (?:are|is|was|were)\b|\bas if\b|\btotally\b|\bjust what (?:I|we)\b",
     r"^(?:\S+ ){0,5}(?:it|that|this|them|there|him|her|as one|(?:has|have|had|got|bought|"
     r"needs?|wants?) (?:one|two|three|four|five|six|some|both|none|all))[\s.!…]*$",
-    r"\b(?:so|did|do|does|too|any|\w+n['’]t)[\s.!…]*$",
+    r"\b(?:so|did|do|does|too|any|\w+n['’]t|(?:of|like|about) (?:it|them))[\s.!…]*$",
     r"^(?:I|we) (?:(?:always|never|often|still|just) )?\w+(?:n['’]t)?(?:,|[\s.!…]*$)",
 )
 _PASSING = re.compile(
