@@ -19,12 +19,13 @@ _VAGUE = FUNCTION_WORDS | words_of(
 _LASTING = words_of(
     """was were used wanted liked loved hated preferred enjoyed had sold bought moved quit left lost died passed born
     married divorced retired broke tore hurt injured adopted finished graduated promoted started stopped gave joined
-    grew met studied learned learnt changed decided became split lived worked taught owned inherited belonged"""
+    grew met studied learned learnt changed decided became split lived worked taught owned inherited belonged kept"""
 )
 _AUXILIARIES = words_of(
     "am is are has have do does can will would don't doesn't haven't hasn't can't won't wouldn't isn't aren't i'm "
     "we're i've we've i'll we'll i'd we'd never"
 )
+_SAME = words_of("put set cut read hit let shut")  # the past as the present
 _HAVE = words_of("have has i've we've")
 _PLACED = re.compile(
     r"\d|(?<=\s)(?!I\b|I['’])[A-Z]|\b(?:ago|last|yesterday|when|since|until|after|before|for|in|at|from|as|during|while|"
@@ -65,7 +66,7 @@ def _is_small_event(statement: str, said: list[str]) -> bool:
     )
     if verb in _HAVE:  # "I've put up egg boxes"
         verb = next(iter(said[said.index(verb) + 1 :]), "")
-        verb = verb if _is_past(verb) and verb != "got" else ""
+        verb = verb if (_is_past(verb) and verb != "got") or verb in _SAME else ""
     if not verb or verb in _AUXILIARIES | _LASTING:
         return False
     return NUMBER_WORDS.keys().isdisjoint(said) and _PLACED.search(statement.partition(verb)[2]) is None

@@ -24,9 +24,9 @@ _PURPOSE = (
 )
 # "and suspend hasn't worked": somebody or something else, with a verb that shows.
 _ELSE = (
-    r"(?!(?:who|that|which|what|how|to|where|when|not)\b)(?:[\w'’-]+ ){1,3}?(?<!\bto )"
+    r"(?:(?!(?:who|that|which|what|how|to|where|when|not)\b)(?:[\w'’-]+ ){1,3}?(?<!\bto )"
     r"(?:is|are|was|were|has|have|had|does|do|did|can|could|will|would|wants?|needs?)(?:n['’]t)?\b|"
-    r"(?-i:[A-Z][a-z]+) [a-z]+s\b"
+    r"(?-i:[A-Z][a-z]+) [a-z]+s\b)"
 )
 _CUTS = re.compile(
     # A new sentence that begins small, a dash, a semicolon; a comma or a conjunction before a subject of its own.
