@@ -17,16 +17,38 @@ _ADDRESS = re.compile(
     r"(?: \w+)?, |in the meantime, )+",
     re.IGNORECASE,
 )
+# A few words and a comma in front that say neither when, where nor whether: "Fun fact, I ...", "For context, my ...".
+_SAYS_WHEN = (
+    r"(?:\w*(?:day|time|year|month|week|morning|night|summer|winter|spring|autumn|ly)s?|in|at|on|by|from|with|since|after|"
+    r"before|during|until|when|if|as|unless|while|because|now|then|once|back|often|sometimes|tomorrow|maybe|perhaps|"
+    r"not|never|here|there|to|of|(?:I|we|my|our|he|she|they|it|you|that)(?:['’]\w+)?)"
+)
+_LEAD_IN = re.compile(
+    rf"^(?:(?!{_SAYS_WHEN}\b)[\w'’]+ ){{0,2}}(?!{_SAYS_WHEN}\b)[\w'’]+, (?=(?:I|we|my|our)\b)|^for context,? |"
+    r"^(?:apparently|funnily enough|luckily|thankfully|sadly|weirdly|admittedly|obviously|personally),? ",
+    re.IGNORECASE,
+)
 _INSERTED = re.compile(
     r"\b(?:honestly|obviously|of course|you know|I think|I mean|tbh),? (?=(?:I|my|we)\b)", re.IGNORECASE
 )
 _TRAILING = re.compile(
     # What follows for the task at hand: "I can't eat gluten, so no flour".
-    r",? so (?:no|the|nothing|everything|it|they|there|please|only|don['’]t|any|not)\b.*$|"
+    r",? so (?:no|the|nothing|everything|it|they|there|please|only|don['’]t|any|not|you|"
+    r"(?:that|this)['’ ](?:s|is|may|might|could|would|was))\b.*$|"
+    r",? (?:but|and) (?:not|no one|nobody|nothing) [^,.;]*(?=[.!…]*$)|"
+    r", so (?!(?:I|we|my|our|he|she|much|many|far|that)\b)[^,.;]*(?=[.!…]*$)|"
     r"(?:[\s,]+(?:lol|haha+|tbh|though|atm|btw|I know|I guess|but overall|brb|thank god|help|hopefully|"
     r"if that helps|ok|right|sadly|"
     r"[:;]-?[()DP/]+))+(?=[\s.!…]*$)|[\s:;,]+(?=[.!…]*$)",
     re.IGNORECASE,
+)
+# What is added behind a comma without a verb of the same subject: "an oak, about 60 cm across". A list stays whole.
+_AFTERTHOUGHT = re.compile(
+    r"(?<=\w),\s+(?!(?:and|but|or|who|which|where|when|then|since|because|while|until|though|although|as|if|"
+    r"from|in|at|on|for|with)\b|(?![A-Z]\w* (?:is|are|was|were|has|have)\b)[A-Z0-9])[^.;!?]*(?=[.!…]*$)"
+)
+_BEGINS_A_LIST = re.compile(
+    r",(?! (?:not?|more|mostly|mainly|about)\b)[^,]*\b(?:and|or)\b|^[^,]*(?:, (?!not?\b)\S+(?: \S+)?){2,}[\s.!…]*$"
 )
 _ASIDES = re.compile(
     r"\s*\([^()]*\)|"
@@ -39,7 +61,7 @@ _ASIDES = re.compile(
 
 def without_asides(sentence: str) -> str:
     """A sentence without what only adds to it, before, inside or behind; what is left says the same of the same."""
-    told = _ADDRESS.sub("", without_opening(sentence.strip()))
+    told = _LEAD_IN.sub("", _ADDRESS.sub("", without_opening(sentence.strip())))
     return _INSERTED.sub("", _ASIDES.sub("", told))
 
 
@@ -49,5 +71,6 @@ def without_opening(part: str) -> str:
 
 
 def without_ending(part: str) -> str:
-    """A statement without what follows only for the task at hand, and without smileys and full stops' spaces."""
-    return _TRAILING.sub("", part).strip()
+    """A statement without what follows only for the task at hand, afterthoughts, smileys and full stops' spaces."""
+    told = _TRAILING.sub("", part).strip()
+    return _AFTERTHOUGHT.sub("", told) if _BEGINS_A_LIST.search(told) is None else told

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ewe.longterm.lasting import lasts
+from ewe.longterm.plain_writing import plainly_written
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.referring import resolved
 from ewe.longterm.scoring.contradictions import LEAST_STRENGTH, is_personal
 from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR
 from ewe.longterm.service import MemoryService
 from ewe.longterm.third_person import in_third_person, own_words
-from ewe.longterm.turn_statements import plainly_written, statements
+from ewe.longterm.turn_statements import statements
 from ewe.text.conversation import Conversation
 from ewe.text.english import FUNCTION_WORDS, stem
 from ewe.text.prompt_injection import (

@@ -1,31 +1,11 @@
-"""Which statements of a chat are worth keeping: what lasts or happened, told by verbs of people's lives."""
+"""Which statements of a chat are worth keeping: what lasts, and what happened if a when, where or who is told."""
+
+import re
 
 from ewe.longterm.passing import is_said_in_passing
-from ewe.text.english import FUNCTION_WORDS, stem, words_of
+from ewe.text.english import DETERMINERS, FUNCTION_WORDS, NUMBER_WORDS, PREPOSITIONS, is_irregular_past, words_of
 from ewe.text.words import words
 
-_AUXILIARIES = words_of(
-    """am is are was were be been have has had having do does did will would can could isn't aren't wasn't weren't
-    haven't hasn't hadn't don't doesn't didn't can't cannot couldn't won't wouldn't i'm we're i've we've i'd we'd i'll
-    we'll never always up"""
-)
-_VERBS = words_of(
-    """own live work study teach run manage lead play speak like love hate prefer enjoy adore dislike need want plan
-    wish hope dream aim use drive cycle swim climb hike ski ride walk travel fly sail fish hunt collect eat drink smoke
-    vape cook bake brew grow keep take weigh earn make cost pay owe save invest rent let share buy sell move get start
-    begin finish stop quit give leave join lose win break tear sprain hurt injure bear raise meet marry divorce engage
-    adopt foster retire visit book order sign apply spend die pass turn sing paint draw write read see go come train
-    learn practise practice volunteer coach perform compose knit sew build repair restore garden feed breed groom
-    breastfeed homeschool commute attend graduate enrol enroll drop switch change become return stay sleep snore wake
-    wear suffer fall faint recover treat prescribe diagnose operate belong believe worship pray vote serve support
-    follow watch listen host rehearse call name understand translate know miss remember forget expire open close
-    freelance design develop program code farm shoot photograph dance box wrestle fence surf dive row skate meditate
-    expect hire employ fire lay arrive head babysit offer tell dictate upgrade install decide accept reject refuse
-    crash used gave grew came broke woke bit bred fed hung hid swept understood lent stole froze drank ate rode threw
-    slept fell felt tore"""
-)
-# By which verbs people tell of their lives, as stems; what has none of them is mostly a remark in passing.
-_TELLING = frozenset(stem(form) for verb in _AUXILIARIES | _VERBS for form in (verb, f"{verb}s", f"{verb}ed"))
 _VAGUE = FUNCTION_WORDS | words_of(
     """dream dreams happen happens happened going keep keeps pushing push forward positive anything everything
     something nothing way thing things stuff vibes journey moment moments make makes made making get gets got gonna
@@ -35,10 +15,66 @@ _VAGUE = FUNCTION_WORDS | words_of(
     means mean take challenge challenges staying stay ahead looking chasing chase won't living stop anyone come true
     ready everyone focus success chance for"""
 )
+# Verbs in the past that tell what is still so, or what changes a life, even without a when or where.
+_LASTING = words_of(
+    """was were used wanted liked loved hated preferred enjoyed had sold bought moved quit left lost died passed born
+    married divorced retired broke tore hurt injured adopted finished graduated promoted started stopped gave joined
+    grew met studied learned learnt changed decided became split lived worked taught owned inherited belonged kept"""
+)
+_AUXILIARIES = words_of(
+    "am is are has have do does can will would don't doesn't haven't hasn't can't won't wouldn't isn't aren't i'm "
+    "we're i've we've i'll we'll i'd we'd never"
+)
+_SAME = words_of("put set cut read hit let shut")  # the past as the present
+_HAVE = words_of("have has i've we've")
+_PLACED = re.compile(
+    r"\d|(?<=\s)(?!I\b|I['’])[A-Z]|\b(?:ago|last|yesterday|when|since|until|after|before|for|in|at|from|as|during|while|"
+    r"this|every|once|(?:days?|weeks?|months?|years?)|my|our)\b(?! (?:all|least|first|me)\b)"
+)
+# How a statement begins that tells something: with its subject, with a when or where, or with another subject's "is".
+_BEGINNINGS = (
+    PREPOSITIONS
+    | DETERMINERS
+    | words_of(
+        """when while now then next last once today yesterday tomorrow tonight sometimes usually back just one two
+        three four both all most only still because although though currently recently previously nowadays i we my our
+        i'm i've i'd i'll we're we've we'd we'll"""
+    )
+)
 
 
 def lasts(statement: str) -> bool:
     """Whether a statement is worth keeping beyond the talk in which it was said."""
     said = words(statement)
-    tells = not set(said) <= _VAGUE and not _TELLING.isdisjoint(map(stem, said))
-    return tells and not is_said_in_passing(statement)
+    return (
+        not set(said) <= _VAGUE
+        and not is_said_in_passing(statement)
+        and (said[0] in _BEGINNINGS or said[0][-3:] == "ing" or not _AUXILIARIES.isdisjoint(said[1:4]))
+        and not _is_small_event(statement, said)
+    )
+
+
+def _is_small_event(statement: str, said: list[str]) -> bool:
+    """Whether something that is over is told without when, where or who: "I dropped a glove"."""
+    verb = next(
+        (
+            word
+            for word in said[: 3 if said[0] in ("i", "we") else 5]
+            if word in _AUXILIARIES | _LASTING or _is_past(word)
+        ),
+        "",
+    )
+    if verb in _HAVE:  # "I've put up egg boxes"
+        verb = next(iter(said[said.index(verb) + 1 :]), "")
+        verb = verb if (_is_past(verb) and verb != "got") or verb in _SAME else ""
+    if not verb or verb in _AUXILIARIES | _LASTING:
+        return False
+    return NUMBER_WORDS.keys().isdisjoint(said) and _PLACED.search(statement.partition(verb)[2]) is None
+
+
+def _is_past(word: str) -> bool:
+    return (
+        (word.endswith("ed") and len(word) > 4)
+        or word in ("didn't", "couldn't")
+        or (is_irregular_past(word) and not word.endswith("s"))
+    )

@@ -9,7 +9,8 @@ _ADVERBS = (
 _MOODS = (
     r"(?:tired|exhausted|annoyed|bored|confused|curious|hungry|nervous|angry|mad|sad|worried|lost|excited|stressed|"
     r"overwhelmed|frustrated|shocked|jealous|proud|keen|convinced|glad|happy|sorry|grateful|thankful|stoked|pumped|"
-    r"thrilled|blessed|honou?red|lucky|great|good|fine|better|impressed|speechless|freezing|sleepy|wondering|asking|"
+    r"thrilled|blessed|honou?red|lucky|great|good(?! (?:with|at)\b)|scared(?! of)|afraid(?! of)|typing|fine|better|"
+    r"impressed|speechless|freezing|sleepy|wondering|asking|"
     r"joking|serious|aware|inspired|motivated|here|there|listening|done|sure|looking forward|over the moon|terrified|"
     r"awful|terrible|guilty|ashamed|torn|in tears|about to|furious|livid|gutted|devastated|delighted|relieved|"
     r"embarrassed|disappointed|useless|hopeless|starving|thirsty|desperate|fed up|close|at (?:my|a) (?:wits|loss))"
@@ -19,25 +20,27 @@ _OTHERS_MOODS = (
     r"hopeless)"
 )
 _THINKS = (
-    r"(?:says?|said|thinks?|thought|believes?|reckons?|claims?|swears?|complain(?:s|ed)?|insists?|heard|rumou?r\w*)"
+    r"(?:says?|said|thinks?|thought|believes?|reckons?|claims?|swears?(?= (?:that|it|he|she|I)\b)|complain(?:s|ed)?|"
+    r"insists?|heard|rumou?r\w*)"
 )
 _OF_NOW = (
-    r"(?:know|understand|find|figure|follow|remember|tell|believe|say|agree|mind|care|(?:get|make) (?:it|that)|"
-    r"see (?:why|how|it))"
+    r"(?:know(?! (?-i:[A-Z]))|understand|find|figure|follow|remember|tell|believe|say|agree|mind|care|"
+    r"(?:get|make) (?:it|that)|see (?:why|how|it))"
 )
 _ASKED = r"(?:asked|said|meant|mentioned|googled|searched|typed|clicked|pasted|tried|forgot|forgotten)"
 _TRIED = (
     r"(?:tried|restarted|rebooted|reinstalled|installed|updated|checked|double[- ]checked|cleared|reset|looked|"
     r"searched|followed|waited|contacted|emailed|phoned|noticed|sat on hold|read (?:that|about|the))"
 )
-_AT_WORK = r"(?:apps?|code|scripts?|tests?|builds?|programs?|functions?|query|server|page|screen|files?)"
+_AT_WORK = r"(?:apps?|code|scripts?|tests?|build|programs?|functions?|query|server|page|screen|files?)"
 _I = r"\b(?:I|we)(?: (?:only|just|also|still|even|really|honestly|did|do))?"
 _OUR = r"(?:my|our)"
 # "when I was twelve" only says when.
-_NO_TIME = "".join(f"(?<!{word} )" for word in ("when", "since", "before", "while", "after"))
+_NO_TIME = "".join(f"(?<!{word} )" for word in ("when", "since", "before", "while", "after", "until"))
 _A_STATE = (
     r"(?:born|raised|brought|diagnosed|an?|the|my|our|vegan|vegetarian|married|pregnant|once|never|going|\w+ed)\b"
 )
+_FOR_A_DAY = r".* (?:for|by|on|in|at|before) (?:the|my|our|next|this|\w*day|\d|(?-i:[A-Z]))"
 _SKILL = r"(?:speak|read|write|play|swim|drive|ride|cook|sing|ski|dance|sew|knit|understand|only)\b"
 
 _ADVICE_AND_HEARSAY = (
@@ -45,24 +48,37 @@ _ADVICE_AND_HEARSAY = (
     r"\b(?:was|been|were) (?:told|advised|recommended)\b|\btold (?:me|us)\b.*\bshould\b",
     rf"\b(?:recommend|suggest|advise)(?:s|ed)?\b|\b{_OUR} (?:advice|guess|question|point|idea|opinion)\b",
     rf"\b{_THINKS}\b(?! (?:that )?(?:I|my)\b)|^{_OUR} (?:\S+ ){{1,3}}{_THINKS}\b",
-    r"\b(?:told|tells?|telling|promised|reminded|warned) (?:me|us)\b|\bask(?:s|ed) (?:me|us|if|whether)\b",
+    r"\b(?:told|tells?|telling|promised|reminded|warned) (?:me|us)\b|\bask(?:s|ed) (?:me(?! out)|us|if|whether)\b",
     rf"{_I} (?:\w+ly )?(?:thought|figured|assumed|expected|guessed|wondered)\b|{_I} worry that\b",
 )
 _MOODS_OF_NOW = (
     rf"{_I}(?:['’]m| am|['’]re| are| was| were| feel| felt) {_ADVERBS}{_MOODS}\b(?! to\b)",
     rf"{_I}(?:['’]m| am) (?:a bit|a little|kind of|kinda) \w+|{_I} (?:feel|felt) \w+",
     rf"\b(?:is|are|was|were) {_ADVERBS}{_OTHERS_MOODS}\b|\b{_OUR} (?:hands?|heart|head) (?:is|are|was|were)\b",
-    r"\bnot (?:even |so |too )?sure\b|n['’]t mind\b|\b(?:look|sound|feel|seem)s? like\b|\bno (?:idea|clue)\b",
+    r"\bnot (?:even |so |too )?sure\b|n['’]t mind\b|\bno (?:idea|clue)\b",
+    r"\b(?:look|sound|feel|seem)s?(?: \w+ly)? like\b|\bdream(?:t|ed)\b",
     rf"{_NO_TIME}{_I} was (?!{_A_STATE})",
+    rf"^{_OUR} (?:\S+ ){{1,2}}(?:feels?|felt)\b|\balready[\s.!…]*$|\b(?:maybe|perhaps|probably)\b",
+    rf"^{_OUR} (?:\S+ ){{1,3}}(?:was|were) {_ADVERBS}[a-z]+(?<!ed)[\s.!…]*$",
+    rf"{_I}(?: am|['’]m| are|['’]re)(?: not| still)* (?!\w+ing (?:in|up))\w+ing[\s.!…]*$",
+    rf"{_I} \w+ (?:again|in)[\s.!…]*$",
+    r"\b(?:stuck|(?:sick|tired) of|being)\b(?! (?:a|able|at)\b)",
+    rf"\bwill be [a-z]+[\s.!…]*$|^{_OUR} (?:\S+ ){{1,3}}would (?!(?:like|love|prefer|rather|never)\b)",
+    # What somebody else is to have in this matter.
+    rf"^{_OUR} (?:\S+ ){{1,2}}(?:needs?|has to|have to)\b",
 )
 _ASKED_AND_TRIED = (
     rf"{_I}(?:['’]ve| have) (?:already |also |just |even )*{_TRIED}\b|\balready {_TRIED}\b",
     rf"{_I} (?:haven|hadn|didn)['’]t (?:done|do|change|changed|touch|touched) (?:any|a)",
-    rf"{_I} need (?:help|ideas|advice|some|to (?:know|understand|check|ask|go|think))\b",
-    rf"{_I}(?: have|['’]ve got) to (?!.*(?:\d|day\b|tomorrow|tonight|next))",
+    rf"{_I} need (?:help|ideas|advice|some|(?:an?|\d+|two|three)\b(?!{_FOR_A_DAY}))\b|\bcan['’]t (?:do|make) \w+day\b",
+    r"\btrying to (?:\w+ly )?(?:remember|find|work|figure|get|make|understand)\b",
+    rf"{_I}(?: have|['’]ve got| need) to (?!.*(?:\d|day\b|tomorrow|tonight|next))",
+    r"\b(?:\w+ing|try|do|use|need|want|tried|did|used) (?:this|that)"
+    r"(?: (?:to|in|at|on|for|with|by|as|and|but|now)\b|[\s.!…]*$)",
+    r"\b(?:I|we) (?:\w+ )?(?:spoke|talked|chatted|wrote|called|rang) (?:yesterday|last|on|before|about|twice)\b",
     rf"{_I} (?:don|didn|can|couldn)['’]t (?:really |even |quite )?{_OF_NOW}\b",
     rf"{_I} (?:have |['’]ve )?(?:{_ASKED}|(?:get|keep getting) (?:an? |this |the )?(?:error|message))\b",
-    rf"{_I} (?:want to (?:know|ask)|was wondering|just wanted|wanted to (?:ask|say|know)|look forward)\b",
+    rf"{_I} (?:just want|want to (?:know|ask)|was wondering|just wanted|wanted to (?:ask|say|know)|look forward)\b",
     rf"{_I} (?:don['’]t )?want (?:to (?:just|stop|keep|make|be able)|a (?:refund|reply|call)|my money)\b",
     rf"{_I} want (?:both|it|them|the|something|one|this|that|some)\b|^in that case\b",
     rf"{_I}(?: would|['’]d) (?:like|love|want|appreciate) (?:to (?:know|hear|help)|you|some|your|it)\b",
@@ -79,7 +95,9 @@ _NOT_WHOLE = (
     r"^\W*\d+[.)]\s|\s\d\)\s",
     r"\b(?:am|is|are|was|were|be|been|do|does|did|have|has|had|can|will|would|should)(?: (?:\w+ly|too|now))?[\s.!…]*$",
     r"\b(?:what|how|where) (?:they|it|I|we) (?:are|is|was|were)\b|\bas if\b|\btotally\b|\bjust what (?:I|we)\b",
-    r"^(?:\S+ ){0,5}(?:it|that|this|them|there)[\s.!…]*$|\b(?:so|did|do|does|too|any|\w+n['’]t)[\s.!…]*$",
+    r"^(?:\S+ ){0,5}(?:it|that|this|them|there|him|her|as one|(?:has|have|had|got|bought|"
+    r"needs?|wants?) (?:one|two|three|four|five|six|some|both|none|all))[\s.!…]*$",
+    r"\b(?:so|did|do|does|too|any|\w+n['’]t|(?:of|like|about) (?:it|them))[\s.!…]*$",
     r"^(?:I|we) (?:(?:always|never|often|still|just) )?\w+(?:n['’]t)?(?:,|[\s.!…]*$)",
 )
 _PASSING = re.compile(

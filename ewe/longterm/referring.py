@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from ewe.text.english import words_of
+from ewe.text.english import is_irregular_past, words_of
 
 _HE = words_of(
     """son dad father daddy brother husband boyfriend uncle grandpa grandfather grandad granddad nephew stepson stepdad
     grandson fiance"""
 )
 _SHE = words_of(
-    """daughter mum mom mother mummy sister wife girlfriend aunt auntie grandma grandmother gran nan niece landlady
+    """daughter mum mom mam mother mummy sister wife girlfriend aunt auntie grandma grandmother gran nan niece landlady
     stepdaughter stepmum granddaughter fiancee"""
 )
 _THEY = words_of(
@@ -20,14 +20,15 @@ _THEY = words_of(
 _EITHER = words_of(
     """partner cousin friend boss manager colleague neighbour neighbor roommate flatmate housemate landlord doctor
     therapist teacher coach child kid baby toddler newborn eldest youngest tenant dog cat puppy kitten horse rabbit
-    ex"""
-)
+    ex parrot"""
+) | {"year old"}
 _IT = words_of(
     "car van bike motorbike laptop phone computer house flat apartment place garden boat oven boiler company school job"
 )
 _KNOWN = "|".join(sorted(_HE | _SHE | _THEY | _EITHER | _IT, key=len, reverse=True))
 _NAMED = re.compile(
-    rf"\b(?:my|our) (?:[a-z-]+ ){{0,2}}?(?P<who>{_KNOWN}|(?:mother|father|sister|brother|son|daughter)[- ]in[- ]law)\b"
+    r"\b(?:(?:my|our) (?:[a-z-]+ ){0,2}?|the (?=(?:dog|cat|puppy|kitten|horse|rabbit|baby|twins)\b))"
+    rf"(?:ex-)?(?P<who>{_KNOWN}|(?:mother|father|sister|brother|son|daughter)[- ]in[- ]law)\b"
     r"(?!-)(?P<name> (?-i:[A-Z])[a-z]+)?",
     re.IGNORECASE,
 )
@@ -41,9 +42,9 @@ _OBJECT = re.compile(
     r"daily|each|very|\w+ly)\b))",
     re.IGNORECASE,
 )
-# "Mum likes crime novels" is of my mum; "the twins", where "my twins" were named.
+# "Mum likes crime novels" is of my mum, "husband is away" of mine; "the twins", where "my twins" were named.
 _KIN = re.compile(
-    r"^(?:mum|mom|mummy|dad|daddy|grandma|grandad|granddad|grandpa|granny|gran|nan)"
+    rf"^(?:{'|'.join(sorted((_HE | _SHE) - {'fiance', 'fiancee', 'landlady'}))}|granny)"
     r"(?=['’]s\b| (?:is|was|has|had|will|can|\w+ed|\w+s)\b)",
     re.IGNORECASE,
 )
@@ -61,8 +62,8 @@ def resolved(said: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
     for sentence, parts in said:
         for part in (_KIN.sub(_of_mine, part) for part in parts):
             yield _resolved(part, named)
-            named |= {found["who"].lower(): found[0] for found in _NAMED.finditer(part)}
-        named |= {found["who"].lower(): found[0] for found in _NAMED.finditer(sentence)}  # also in questions
+            named |= _named(part)
+        named |= _named(sentence)  # also in questions
 
 
 def _resolved(part: str, named: Mapping[str, str]) -> str:
@@ -73,6 +74,11 @@ def _resolved(part: str, named: Mapping[str, str]) -> str:
     if re.match(r"(?:I|we)\b", part, re.IGNORECASE):
         return _OBJECT.sub(lambda found: _small(_meant(found[0], named)) or found[0], part)
     return part
+
+
+def _named(text: str) -> dict[str, str]:
+    """Who is named, with "the dog" as theirs."""
+    return {found["who"].lower(): re.sub("^the ", "my ", found[0]) for found in _NAMED.finditer(text)}
 
 
 def _of_mine(found: re.Match[str]) -> str:
@@ -97,8 +103,17 @@ def _replaced(part: str, pronoun: re.Match[str], phrase: str) -> str:
         return f"{phrase}'{'' if phrase.endswith('s') else 's'}{part[pronoun.end() :]}"
     short = (pronoun["short"] or "").strip("'’").lower()
     rest = part[pronoun.end() :]
-    is_perfect = short == "s" and re.match(r" (?:been|had|got)\b", rest) is not None
+    is_perfect = short == "s" and _is_perfect(rest)
     return f"{phrase}{' has' if is_perfect else _LONG.get(short, '')}{rest}"
+
+
+def _is_perfect(rest: str) -> bool:
+    """Whether what follows "he's" makes it "he has": "been", "lost his job", "stopped eating"."""
+    said = rest.lower().split()
+    if not said or not (said[0].endswith("ed") or is_irregular_past(said[0])):
+        return False
+    has_object = re.match(r"(?:me|us|him|her|it|my|our|his|their|the|an?|\w+ing)$", " ".join(said[1:2])) is not None
+    return has_object or said[0] in ("been", "had", "got")
 
 
 def _fits(pronoun: str, who: str) -> bool:

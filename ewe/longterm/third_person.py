@@ -15,7 +15,7 @@ _OPENING = re.compile(
 )
 # A turn that is no report on its speaker: a joke, a role, a text to work on.
 _NOT_MEANT = re.compile(
-    r"\b(?:kidding|joking|jk|sarcasm|yeah,? right)\b|(?<!\S)/s\b|"
+    r"\bfor (?:mistakes|errors|typos|grammar|spelling)\b|\b(?:kidding|joking|jk|sarcasm|yeah,? right)\b|(?<!\S)/s\b|"
     r"\b(?:this|the following) (?:sentence|text|paragraph|story|poem|essay|e-?mail|letter|review|dialogue)\b|"
     r"(?:(?m:^)|[.!?:;,])[ \t]*(?:(?:please|now|let's|let us) )*(?:translate|proofread|rewrite|rephrase|paraphrase|"
     r"summari[sz]e|fix|correct|edit|continue|complete|repeat|write|classify|pretend|imagine|suppose|assume|say|act|play|"
@@ -68,7 +68,7 @@ _THIRD = {
 }
 _ADVERBS = words_of(
     """just also still never seldom always often even now already usually sometimes soon first kinda almost ever both
-    then not too really only"""
+    then not too really only once"""
 )
 _SAME_FORM = words_of(
     """was wasn't were weren't had hadn't did didn't will won't would wouldn't can can't cannot could couldn't should

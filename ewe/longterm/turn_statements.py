@@ -4,18 +4,10 @@ import re
 from collections.abc import Iterator
 
 from ewe.longterm.asides import without_asides, without_ending, without_opening
-from ewe.text.english import is_irregular_past, words_of
+from ewe.text.english import PREPOSITIONS, is_irregular_past, words_of
 
-_APOSTROPHES = re.compile(
-    r"\b(?:(?P<not>do|does|did|ca|wo|is|are|was|were|have|has|had|could|would|should)nt|(?P<be>i)m|(?P<have>i|we|"
-    r"they)ve|"
-    r"(?P<is>he|she|that|there|what)s)\b",
-    re.IGNORECASE,
-)
-_SMALL_I = re.compile(r"(?<![\w.'’])i(?=[ '’])")
-_INCHES = re.compile(r"(?<=\d)[\"”]")
-_SUBJECT = r"(?:I|we|my|our|he|she|they|it|there|his|her|their|this|that|the)\b"
-_FIRST = r"(?:I|we|my|our|he|she)\b"
+_SUBJECT = r"(?:I|we|(?:both |all )?(?:my|our)|he|she|they|it|there|his|her|their|this|that|the)\b"
+_FIRST = r"(?:(?:both |all )?(?:my|our)|I|we|he|she)\b"
 _OTHER = r"(?:the|one|it|they|there|nobody|everyone|mine|you)\b"
 _INVERTED = (
     r"(?:(?:am|is|are|was|do|does|did|have|has|can|could|will|would|should|what|how|why|any|got any)\b|"
@@ -25,14 +17,22 @@ _INVERTED = (
 _REQUEST = r"(?:please|pls|plz|can you|could you|can u|tell me|remind me|help|stop|suggest)\b"
 _JOINT = (
     r"(?:(?:and|but|so|yet|though|plus|also|now|then|since then|these days|nowadays|currently|at the moment|today|"
-    r"yesterday|tomorrow|in (?:19|20)\d\d|(?:last|next|this) \w+|on \w+days?),? )*"
+    r"yesterday|tomorrow|here|in (?:19|20)\d\d|(?:last|next|this) \w+|on \w+days?),? )*"
 )
-_PURPOSE = r"so (?:I|we|he|she|they) (?:can|could|don['’]t|won['’]t|would)\b"
+_PURPOSE = (
+    r"so (?:I|we|he|she|they) (?:can(?!['’])|could|won['’]t|would|don['’]t (?:have to|need|forget|get|lose|miss))\b"
+)
+# "and suspend hasn't worked": somebody or something else, with a verb that shows.
+_ELSE = (
+    r"(?:(?!(?:who|that|which|what|how|to|where|when|not)\b)(?:[\w'’-]+ ){1,3}?(?<!\bto )"
+    r"(?:is|are|was|were|has|have|had|does|do|did|can|could|will|would|wants?|needs?)(?:n['’]t)?\b|"
+    r"(?-i:[A-Z][a-z]+) [a-z]+s\b)"
+)
 _CUTS = re.compile(
     # A new sentence that begins small, a dash, a semicolon; a comma or a conjunction before a subject of its own.
     rf"(?P<full>(?<=[.!])\s+(?={_JOINT}{_SUBJECT})|\s+[-–—]+\s+|;\s+|\s*\n\s*)|"
     rf"(?P<comma>,\s+(?!{_PURPOSE})(?={_JOINT}{_SUBJECT}))|"
-    rf"(?P<and>\s+(?!{_PURPOSE})(?=(?:and|but|so) {_JOINT}{_FIRST}|(?:and|but) {_OTHER}))|"
+    rf"(?P<and>\s+(?!{_PURPOSE})(?=(?:and|but|so) {_JOINT}{_FIRST}|(?:and|but) {_OTHER}|(?:and|but) (?:now )?{_ELSE}))|"
     # A question or a request behind a statement, and a second verb of the same subject.
     rf"(?P<asked>,\s+(?={_JOINT}(?:{_INVERTED}|{_REQUEST}))|\s+(?={_JOINT}(?:please|pls|plz)\b))|"
     r"(?P<verb>,?\s+(?=(?:and|but) (?:(?:then|now|also|still|never|just) )?[a-z'’]+\b))",
@@ -51,6 +51,12 @@ _DEPENDS = re.compile(
 )
 _OPEN = re.compile(r"\b(?:that|because|when|if|while|says?|said|thinks?|told me)$", re.IGNORECASE)
 _CLOSE = re.compile(r"[.!?;,:]\s")
+_SUBORDINATE = re.compile(
+    r"\b(?:that|because|when|if|who|whose|which|how|what|where|whether|both|between)\b", re.IGNORECASE
+)
+_OTHERS_CLAUSE = re.compile(rf"(?:and|but) (?:now )?{_ELSE}", re.IGNORECASE)
+_OWN_CLAUSE = re.compile(r"(?:(?:and|but|so) (?:I|we)|he|she|they)\b", re.IGNORECASE)
+_REMARK = re.compile(r"(?:and|but) (?:the|nobody|everyone|nothing)(?: [\w'’]+){3}", re.IGNORECASE)
 _HAS_SUBJECT = re.compile(r"\b(?:I|we|you|he|she|they|it|there|nobody|everyone)\b", re.IGNORECASE)
 _MINE = re.compile(r"\b(?:I|we|me|us|my|our|mine)\b", re.IGNORECASE)
 _FIRST_SUBJECT = re.compile(r"^(?:[\w ]{0,24}? )?(?P<who>I|we)\b", re.IGNORECASE)
@@ -77,7 +83,7 @@ _VERBS = words_of(
     weigh earn pay belong quit put cut hit let
     don't didn't haven't can't won't wasn't weren't couldn't never was were"""
 )
-_OWN_VERB = words_of("am was were never")
+_OWN_VERB = words_of("am is was were has have never")
 _AFTER_PAST = words_of(
     """to from in on at for with a an the my our his her their it back up out off down into as by when after two three
     all some me him them there here that about this last yesterday until over"""
@@ -99,16 +105,12 @@ _ONGOING = re.compile(
 )
 _IS = re.compile(
     r"\b(?P<who>(?:my|our|the) (?:[\w-]+ ){0,2}?[\w-]+|mum|mom|dad|gran|nan)"
-    r"['’]s (?=(?:an?|the|not|very|really|from|in|at|also|only|"
+    r"(?:['’]s (?=(?-i:[A-Z]\w+(?:ish|ese|an|ch|sh|ic))(?:[,.;!]| and| but|$))|(?<=name)['’]s |"
+    r"['’]s (?=(?:an?|the|not|very|really|from|in|at|on|off|by|near|with|under|also|only|"
     r"still|now|\w+ing|home|back|away|out|off|here|gone|so|all|"
-    r"allergic|vegan|vegetarian|pregnant|married|divorced|retired|called|\d+|been)\b)",
+    r"allergic|vegan|vegetarian|pregnant|\w+ed(?! (?:its|his|her|their|the|an?|my|me|us|to|from|at)\b)|\d+|been)\b))",
     re.IGNORECASE,
 )
-
-
-def plainly_written(text: str) -> str:
-    """A turn with the apostrophes and the capital I that people leave out when they type."""
-    return _SMALL_I.sub("I", _APOSTROPHES.sub(_with_apostrophe, _INCHES.sub("", text)))
 
 
 def statements(sentence: str) -> list[str]:
@@ -125,14 +127,9 @@ def statements(sentence: str) -> list[str]:
     return [part for part in (without_ending(part) for part in found) if part]
 
 
-def _with_apostrophe(found: re.Match[str]) -> str:
-    if found["not"]:
-        return f"{found['not']}n't"
-    [(kind, word)] = ((kind, word) for kind, word in found.groupdict().items() if word)
-    return f"{word}'{ {'be': 'm', 'have': 've', 'is': 's'}[kind] }"
-
-
 def _is(found: re.Match[str]) -> str:
+    if set(found.string[: found.start()].lower().split()[-1:]) & PREPOSITIONS:
+        return found[0]  # "at my cousin's christening"
     return f"{found['who']} {'has' if found.string[found.end() :].lower().startswith('been') else 'is'} "
 
 
@@ -158,11 +155,18 @@ def _second(left: str, right: str, kind: str) -> str | None:
         return "" if len(left.split()) > 1 else None
     if kind in ("comma", "and"):
         is_clause = _is_clause(left) or _IMPERATIVE.match(left) is not None or _adds_nothing(left, right)
-        return "" if is_clause and _is_clause(_CLOSE.split(without_opening(right))[0]) else None
+        if _OWN_CLAUSE.match(right):
+            is_clause = is_clause or (len(left.split()) > 3 and _OPEN.search(left) is None)
+        elif _OTHERS_CLAUSE.match(right):
+            is_clause = is_clause and _SUBORDINATE.search(left) is None
+        is_remark = _REMARK.match(right) is not None
+        return "" if is_clause and (is_remark or _is_clause(_CLOSE.split(without_opening(right))[0])) else None
     subject = _FIRST_SUBJECT.search(left) or _THIRD_SUBJECT.search(left)
     if subject is None:
         return None
     _, _, rest = right.partition(" ")
+    if _is_past(left.split()[-1]):  # "typed and deleted a message"
+        return None
     return f"{subject['who']} {rest}" if _goes_on(left, rest) else None
 
 
@@ -218,6 +222,8 @@ def _told(parts: list[str]) -> Iterator[str]:
 
 def _with_subject(part: str) -> str:
     """ "Just got back from Rome" as "I just got back from Rome"."""
+    if part.lower().startswith("been "):
+        return f"I've {part[0].lower()}{part[1:]}"
     if _NO_SUBJECT.match(part):
         return f"I {part[0].lower()}{part[1:]}"
     goes_on = _ONGOING.match(part) and not _HAS_AUXILIARY.search(part)  # "Learning German is hard" is a remark

@@ -1,0 +1,28 @@
+"""A turn as its writer would have written it with more care: apostrophes and capitals that people leave out."""
+
+import re
+
+_APOSTROPHES = re.compile(
+    r"\b(?:(?P<not>do|does|did|ca|wo|is|are|was|were|have|has|had|could|would|should)nt|(?P<be>i)m|(?P<have>i|we|"
+    r"they)ve|"
+    r"(?P<is>he|she|that|there|what)s)\b",
+    re.IGNORECASE,
+)
+_KINS = re.compile(
+    r"\b((?:my|our) (?:\w+ )?\w+[^\Ws])s(?= (?:getting|coming|going|moving|having|staying|been)\b)", re.IGNORECASE
+)
+_SMALL_I = re.compile(r"(?<![\w.'’])i(?=[ '’])")
+_INCHES = re.compile(r"(?<=\d)[\"”]")
+
+
+def plainly_written(text: str) -> str:
+    """A turn with the apostrophes and the capital I that people leave out when they type."""
+    text = _KINS.sub(r"\1's", text)
+    return _SMALL_I.sub("I", _APOSTROPHES.sub(_with_apostrophe, _INCHES.sub("", text)))
+
+
+def _with_apostrophe(found: re.Match[str]) -> str:
+    if found["not"]:
+        return f"{found['not']}n't"
+    [(kind, word)] = ((kind, word) for kind, word in found.groupdict().items() if word)
+    return f"{word}'{ {'be': 'm', 'have': 've', 'is': 's'}[kind] }"

@@ -1,0 +1,53 @@
+"""What of a chat lasts: small events, afterthoughts, errands and unclear persons are left out, life's events stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from ewe.longterm.extraction import facts_by_rules
+from ewe.longterm.plain_writing import plainly_written
+
+
+@pytest.mark.parametrize(
+    ("said", "facts"),
+    [
+        # What happened is kept with a when, where or who, or if it changes a life.
+        ("I dropped a glove.", []),
+        ("I've put up egg boxes.", []),
+        ("I swam the Bosporus in 2019.", ["Ann swam the Bosporus in 2019."]),
+        ("My brother won at chess when he was six.", ["Ann's brother won at chess when he was six."]),
+        ("I sold the boat.", ["Ann sold the boat."]),
+        ("I usually moor near Ulm.", ["Ann usually moors near Ulm."]),
+        ("My flatmate clips his toenails in the kitchen.", ["Ann's flatmate clips his toenails in the kitchen."]),
+        # Requests that name the speaker tell nothing.
+        ("Explain mortgages to me like I'm a golden retriever", []),
+        ("Is this right? Please check it for mistakes: I have lived in Ulm since 2019.", []),
+        ("I need 3 synonyms for happy.", []),
+        ("I need a cot for the hotel in Ulm.", ["Ann needs a cot for the hotel in Ulm."]),
+        ("I'm trying to remember the name of a film.", []),
+        # What is only added is cut; lists stay.
+        ("I own an oak, about 60 cm across.", ["Ann owns an oak."]),
+        ("I like history, not true crime.", ["Ann likes history."]),
+        ("I speak German, Turkish and Greek.", ["Ann speaks German, Turkish and Greek."]),
+        ("Fun fact, I once met Pelé in a lift.", ["Ann once met Pelé in a lift."]),
+        ("Last summer, I cycled to Ulm.", ["Last summer, Ann cycled to Ulm."]),
+        ("I'm 79, I grow orchids in Ulm.", ["Ann is 79.", "Ann grows orchids in Ulm."]),
+        # What is said of others is cut from what is said of oneself.
+        ("I run Ubuntu 22.04 and suspend hasn't worked for weeks.", ["Ann runs Ubuntu 22.04."]),
+        ("I had an emergency section so I can't drive.", ["Ann had an emergency section.", "Ann can't drive."]),
+        ("I can sew and Fatima knows everyone.", ["Ann can sew."]),
+        # Whose is whose.
+        ("My ex-wife kept the dog. She's moving to Ulm.", ["Ann's ex-wife kept the dog."]),
+        ("My son lost the match. He's lost his job.", ["Ann's son lost the match.", "Ann's son has lost his job."]),
+        ("Husband is offshore till May.", ["Ann's husband is offshore till May."]),
+        ("We met at my cousin's christening in Ulm.", ["Ann and others met at Ann's cousin's christening in Ulm."]),
+        ("My husband's Danish.", ["Ann's husband is Danish."]),
+    ],
+)
+def test_what_lasts_is_told_and_no_more(said: str, facts: list[str]) -> None:
+    assert facts_by_rules("Ann", said) == facts
+
+
+def test_apostrophes_that_were_left_out_are_written() -> None:
+    assert plainly_written("i dont smoke") == "I don't smoke"
+    assert plainly_written("my brothers getting married") == "my brother's getting married"
