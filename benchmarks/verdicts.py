@@ -170,10 +170,11 @@ def main() -> None:
         parser.add_argument("--part", action="append", choices=tuple(PARTS), help="one part alone (may be repeated)")
         parser.add_argument("--limit", type=int, help="true sentences, sentences per kind of contrast, claims")
         parser.add_argument("--judge", default="builtin", help="any name that load_judge knows")
+        parser.add_argument("--judge-model", help="the chat model under an adapter, in place of the one it names")
         parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="the public sets")
 
     arguments = parse_arguments(__doc__, add)
-    settings = VerificationConfig(judge=arguments.judge)
+    settings = VerificationConfig(judge=arguments.judge, judge_model=arguments.judge_model)
     sections = Sections("verdicts", arguments, {"judge": arguments.judge, "half": arguments.half})
     for name in arguments.part or PARTS:
         sections.take(name, partial(measure, name, arguments, settings))

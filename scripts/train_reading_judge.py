@@ -35,6 +35,8 @@ ROOT = Path(__file__).resolve().parents[1]
 _SMOOTHING = 0.05
 _PROGRESS = "progress.json"
 _MAX_TOKENS = 768  # Of a prompt.
+_WRONG = {"supported": 0.05, "refuted": 0.03}
+"""Share of the false claims that may be called supported, and of the true ones that may be called refuted."""
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -151,11 +153,8 @@ class Training:
             (self.args.run_dir / "adapter" / "manifest.json").write_text(manifest + "\n", encoding="utf-8")
             rows = {"given": answers(self.model, shown), "retrieved": answers(self.model, found)}
         (self.args.run_dir / "answers.json").write_text(json.dumps(rows))
-        settings = {
-            "temperature": temperature_of(rows["retrieved"]),
-            "max_tokens": _MAX_TOKENS,
-            "max_characters": MAX_CHARACTERS,
-        }
+        limits = {"max_tokens": _MAX_TOKENS, "max_characters": MAX_CHARACTERS}
+        settings = {**calibrated(rows["retrieved"]), **limits}
         (self.args.run_dir / "adapter" / JUDGE_SETTINGS).write_text(json.dumps(settings) + "\n")
         for name, own in rows.items():
             print(json.dumps({"step": self.step, "passages": name, "claims": len(own), **figures(own)}), flush=True)
@@ -236,6 +235,19 @@ def temperature_of(rows: Sequence[Sequence[object]]) -> float:
     logits = torch.tensor([[float(str(value)) for value in row[3:]] for row in rows])
     candidates = np.arange(0.5, 3.01, 0.05).tolist()
     return round(min(candidates, key=lambda value: float(cross_entropy(logits / value, labels))), 2)
+
+
+def calibrated(rows: Sequence[Sequence[object]]) -> dict[str, float]:
+    """Temperature, and the smallest probabilities from which on few claims get the opposite verdict (_WRONG)."""
+    temperature = temperature_of(rows)
+    labels = np.array([int(str(row[2])) for row in rows])
+    logits = torch.tensor([[float(str(value)) for value in row[3:]] for row in rows])
+    shares = (logits / temperature).softmax(-1).numpy()
+    found: dict[str, float] = {"temperature": temperature}
+    for column, (name, wrong) in enumerate(_WRONG.items()):
+        opposite = shares[labels == 1 - column, column]
+        found[name] = round(float(np.ceil(100 * np.quantile(opposite, 1 - wrong)) / 100), 2)
+    return found
 
 
 def figures(rows: Sequence[Sequence[object]]) -> dict[str, float]:

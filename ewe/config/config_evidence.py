@@ -66,12 +66,12 @@ class RetrievalConfig(Settings):
 class VerificationConfig(Settings):
     """How claims are judged, for the verifier "claims" ("builtin" uses evidence_top_k only).
 
-    judge: "builtin", "base", "writer" (the model that writes), a hub id or folder of a classification model, a folder
-    with an adapter for a chat model, or "openai:MODEL@URL". judge_labels: what that model's labels mean, where they do
-    not say it. judge_model: the folder or hub id of the chat model under an adapter, in place of the one that it names;
-    of "writer", in place of the one that writes. judge_calibration: what was measured of "writer" (None: the file in
-    the cache folder). extractor: "sentences" (the clauses of each are claims), or "openai:MODEL@URL". evidence_top_k:
-    passages per claim (None: the verifier's own number).
+    judge: "builtin", "base", "reader", "writer" (the model that writes), a hub id or folder of a classification
+    model, a folder with an adapter for a chat model, or "openai:MODEL@URL". judge_labels: what that model's labels
+    mean, where they do not say it. judge_model: the folder or hub id of the chat model under an adapter, in place of
+    the one that it names; of "writer", in place of the one that writes. judge_calibration: what was measured of
+    "writer" (None: the file in the cache folder). extractor: "sentences" (the clauses of each are claims), or
+    "openai:MODEL@URL". evidence_top_k: passages per claim (None: the verifier's own number).
     """
 
     judge: str = "builtin"

@@ -147,6 +147,7 @@ JUDGES = Registry(
     {
         "builtin": "ewe.verification.judges.builtin_judge:load_builtin",
         "base": "ewe.verification.judges.base:load_base",
+        "reader": "ewe.verification.judges.base:load_reader",
         "writer": "ewe.verification.judges.writer:load_writer",
     },
     ("a model's folder or hub id", "openai:MODEL@URL"),

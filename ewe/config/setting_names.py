@@ -9,6 +9,9 @@ AUTO, NONE = "auto", "none"
 WRITER = "writer"
 """The judge that is the model that writes."""
 
+READER = "reader"
+"""The judge that reads passages together: a chat model with an adapter of the package."""
+
 WIKIPEDIA_SAMPLE = "wikipedia-sample"
 """The datastore of real text that is part of the package."""
 DATASTORES = (

@@ -21,6 +21,7 @@ from ewe.text.check_result import is_failure
 from ewe.types import Passage
 from ewe.types.sampling_params import SamplingParams
 from ewe.verification import load_judge
+from ewe.verification.decision import rule_for
 from ewe.verification.judges import checkpoints
 from ewe.verification.judges.base import ANSWERS, CausalJudge, load_base
 from ewe.verification.judges.protocol import INCONCLUSIVE
@@ -179,6 +180,21 @@ def test_an_adapter_of_another_model_is_refused(parts, tmp_path):
     path.write_text(json.dumps({**json.loads(path.read_text()), "r": 8}))
     with pytest.raises(JudgeError, match="does not fit"):
         load_base("cpu")
+
+
+def test_the_reading_judge_of_the_package_reads_together_and_brings_its_thresholds(parts):
+    judge = load_judge("reader", model=str(parts.model))
+    assert judge.window.max_characters > 1000
+    assert rule_for(judge, judge.name).thresholds == judge.thresholds
+    assert 0.5 < judge.thresholds.supported < 1
+    assert 0.5 < judge.thresholds.refuted < 1
+    with pytest.raises(JudgeError, match="does not fit"):
+        judge.judge(PAIRS)
+
+
+def test_a_reading_judge_whose_model_is_nowhere_says_how_to_name_it(tmp_path):
+    with pytest.raises(JudgeError, match=r"verification\.judge_model"):
+        load_judge("reader", model=str(tmp_path / "none")).judge(PAIRS)
 
 
 def test_the_adapter_of_the_package_is_whole():

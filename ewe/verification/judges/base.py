@@ -1,9 +1,11 @@
-"""Judges that are chat models with a LoRA adapter, which answer "true", "false" or "unknown"; "base" is one of them.
+"""Judges that are chat models with a LoRA adapter, which answer "true", "false" or "unknown"; "base" and "reader" are
+such judges.
 
 Layout of a judge's folder: peft's `adapter_config.json` (which names the chat model) and `adapter_model.safetensors`,
 `judge.json` and README.md, the card. judge.json: the temperature that calibrates the probabilities; max_tokens of a
 prompt; max_characters of evidence, for a judge that was trained to read passages together and the sentence before the
-claim. The chat model's own weights lie elsewhere.
+claim; supported and refuted, the probabilities from which on it gives a verdict, where they were measured. The chat
+model's own weights lie elsewhere.
 
 In the prompt the evidence comes first, so that the claims about one passage share their prompts' beginning. Its parts
 are tokenised apart, so that the cut never falls into the claim.
@@ -33,6 +35,7 @@ from ewe.verification.judges.checkpoints import (
     check_base,
     named_model,
     read_settings,
+    reader_adapter_path,
 )
 from ewe.verification.judges.cross_encoder import (
     CHARACTERS_PER_TOKEN,
@@ -106,6 +109,7 @@ class CausalJudge:
         self._max_tokens = settings.max_tokens
         self.name = name
         self.window = settings.window
+        self.thresholds = settings.thresholds
 
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive. Raises JudgeError for NaN."""
@@ -152,6 +156,16 @@ def load_base(device: str = "auto", folder: Path | None = None, model: Path | No
     return _load(folder, str(model), device, "base")
 
 
+def load_reader(device: str = "auto", model: str | None = None) -> CausalJudge:
+    """The reading judge. model: the folder or hub id of its chat model, in place of the one that it names.
+
+    Raises JudgeError if something is missing or damaged.
+    """
+    folder = reader_adapter_path()
+    check_adapter(folder)
+    return _load(folder, model or named_model(folder), device, "reader")
+
+
 def load_adapter_judge(folder: Path, model: str | None = None, device: str = "auto") -> CausalJudge:
     """The judge in a folder. model: the folder or hub id of its chat model, in place of the one that it names.
 
@@ -176,4 +190,5 @@ def _load(folder: Path, model: str, device: str, name: str) -> CausalJudge:
         merged = merge_adapter(chat, folder, dtype).to(place).eval()
         return CausalJudge(partial(_score_in_batches, merged), tokenizer, settings, name)
     except (OSError, ValueError, KeyError, RuntimeError, ConfigError) as error:
-        raise JudgeError(f"the judge {name} cannot be read ({folder} on the model {model}): {error}") from error
+        advice = "" if local else "; a folder with that model can be named with verification.judge_model"
+        raise JudgeError(f"the judge {name} cannot be read ({folder} on the model {model}): {error}{advice}") from error

@@ -16,6 +16,7 @@ from ewe.config.known_models import ADAPTER_SETTINGS, ADAPTER_WEIGHTS, KNOWN_MOD
 from ewe.config.registry import JUDGES
 from ewe.config.setting_names import hint
 from ewe.errors import JudgeError
+from ewe.verification.combination import Thresholds
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED, ReadingWindow
 
 # Models for natural-language inference and for fact checking name the same three things differently. What only says
@@ -125,6 +126,11 @@ def base_adapter_path() -> Path:
     return Path(str(files("ewe"))) / "verification" / "judges" / "base_adapter"
 
 
+def reader_adapter_path() -> Path:
+    """The folder of the reading judge's adapter; it may be missing from an incomplete installation."""
+    return Path(str(files("ewe"))) / "verification" / "judges" / "reader_adapter"
+
+
 def base_model_path() -> Path:
     """The folder of the chat model under the base judge; it appears with `ewe model get`."""
     return KNOWN_MODELS[_BASE_MODEL].folder
@@ -144,11 +150,14 @@ _MAX_TOKENS = 448
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """judge.json. temperature: divides the logits. max_tokens: of a prompt. window: what is read together, if it is."""
+    """judge.json. temperature: divides the logits. max_tokens: of a prompt. window: what is read together, if it is.
+    thresholds: what a verdict takes, where that was measured for this judge.
+    """
 
     temperature: float
     max_tokens: int = _MAX_TOKENS
     window: ReadingWindow | None = None
+    thresholds: Thresholds | None = None
 
 
 def read_settings(folder: Path) -> JudgeSettings:
@@ -157,9 +166,16 @@ def read_settings(folder: Path) -> JudgeSettings:
         told: Mapping[str, Any] = json.loads((folder / JUDGE_SETTINGS).read_bytes())
         characters = told.get("max_characters")
         window = None if characters is None else ReadingWindow(int(characters))
-        return JudgeSettings(float(told["temperature"]), int(told.get("max_tokens", _MAX_TOKENS)), window)
+        max_tokens = int(told.get("max_tokens", _MAX_TOKENS))
+        return JudgeSettings(float(told["temperature"]), max_tokens, window, _thresholds(told))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise JudgeError(f"{folder / JUDGE_SETTINGS} holds no settings of a judge: {error}") from error
+
+
+def _thresholds(told: Mapping[str, Any]) -> Thresholds | None:
+    if "supported" not in told:
+        return None
+    return Thresholds(float(told["supported"]), float(told["refuted"]), 0.0)
 
 
 def is_adapter(folder: Path) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ewe.config import VerificationConfig
 from ewe.config.lazy import Lazy
 from ewe.config.registry import JUDGES
-from ewe.config.setting_names import WRITER
+from ewe.config.setting_names import READER, WRITER
 from ewe.errors import JudgeError
 from ewe.verification.endpoint import is_endpoint
 from ewe.verification.judges.checkpoints import (
@@ -27,6 +27,7 @@ from ewe.verification.judges.checkpoints import (
     is_adapter,
     is_folder,
     read_settings,
+    reader_adapter_path,
 )
 from ewe.verification.judges.writer_calibration import WINDOW, calibration_for, fingerprint_of
 
@@ -73,16 +74,17 @@ def load_judge(
     """The judge with this name.
 
     "builtin": the cross-encoder that comes with the package. "base": a chat model of `ewe model get` with the
-    package's adapter, larger and slower. "writer": the chat model in `model` itself, as far as `ewe judge calibrate`
-    measured that it can judge (calibration: the file; None: the one in the cache folder). Or the name of a plugin's
-    judge. "openai:MODEL@URL": a language model behind an OpenAI-compatible endpoint (the key, if it needs one, is read
-    from EWE_API_KEY). Anything else: a folder or hub id of a sequence-classification model (NLI, fact checking);
-    labels maps its label names to supported, refuted or inconclusive where they do not say so themselves. A folder may
-    also hold an adapter for a chat model (`judges.base`); model: the folder or hub id of that model, in place of the
-    one that the adapter names. device: "auto", "cpu" or "cuda", for judges that are models. These are loaded when they
-    are first asked, their folders checked at once; a hub id is loaded at once, for nothing else tells whether it is
-    there. Raises JudgeError saying what is missing or cannot be used, and ConfigError for a writer that was not
-    measured, or cannot judge.
+    package's adapter, larger and slower. "reader": the package's adapter for a 0.5B chat model, which reads the best
+    passages together (model: as for an adapter's folder). "writer": the chat model in `model` itself, as far as `ewe
+    judge calibrate` measured that it can judge (calibration: the file; None: the one in the cache folder). Or the
+    name of a plugin's judge. "openai:MODEL@URL": a language model behind an OpenAI-compatible endpoint (the key, if
+    it needs one, is read from EWE_API_KEY). Anything else: a folder or hub id of a sequence-classification model
+    (NLI, fact checking); labels maps its label names to supported, refuted or inconclusive where they do not say so
+    themselves. A folder may also hold an adapter for a chat model (`judges.base`); model: the folder or hub id of
+    that model, in place of the one that the adapter names. device: "auto", "cpu" or "cuda", for judges that are
+    models. These are loaded when they are first asked, their folders checked at once; a hub id is loaded at once, for
+    nothing else tells whether it is there. Raises JudgeError saying what is missing or cannot be used, and
+    ConfigError for a writer that was not measured, or cannot judge.
     """
     check_judge(name, device=device, labels=labels)
     if is_endpoint(name):
@@ -91,13 +93,18 @@ def load_judge(
         return open_llm_judge(name)
     if name == WRITER:
         return _writer(model, calibration, device)
+    if name == READER:
+        settings = read_settings(reader_adapter_path())
+        load = partial(JUDGES.make, name, device=device, model=model)
+        return LazyJudge(load, name, settings.window, settings.thresholds)
     if name in JUDGES:
         return LazyJudge(partial(JUDGES.make, name, device=device), name)
     if not is_folder(name):
         return _cross_encoder(name, device, labels)
     folder = Path(name).expanduser()
     if is_adapter(folder):
-        return LazyJudge(partial(_adapter, folder, model, device), name, read_settings(folder).window)
+        settings = read_settings(folder)
+        return LazyJudge(partial(_adapter, folder, model, device), name, settings.window, settings.thresholds)
     return LazyJudge(partial(_cross_encoder, name, device, labels), name)
 
 
@@ -111,6 +118,8 @@ def check_judge(name: str, *, device: str = "auto", labels: Mapping[str, str] | 
         check_builtin(builtin_path())
     elif name == "base":
         check_base(base_adapter_path(), base_model_path())
+    elif name == READER:
+        check_adapter(reader_adapter_path())
     elif name not in JUDGES and is_folder(name):
         folder = Path(name).expanduser()
         check_adapter(folder) if is_adapter(folder) else check_folder(name, labels)
