@@ -37,7 +37,7 @@ def verify(
     closed_world: options.ClosedWorld = None,
     prompt: Annotated[str, typer.Option(help="What the texts answer; pronouns may stand for names in it.")] = "",
     judge: Annotated[
-        str | None, typer.Option(help="builtin, base, writer, a folder or hub id, or openai:MODEL@URL.")
+        str | None, typer.Option(help="builtin, base, reader, writer, a folder or hub id, or openai:MODEL@URL.")
     ] = None,
     k: Annotated[
         float | None,

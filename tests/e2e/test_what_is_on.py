@@ -111,7 +111,7 @@ UNKNOWN = [
     ({"config": {**AUTO, "retrieval": {"retriever": "bm52"}}}, r"retriever: .* did you mean bm25\? known: bm25, dense"),
     (
         {"datastore": Shelf(), "config": {**AUTO, "verification": {"judge": " "}}},
-        "known: builtin, base, writer, a",
+        "known: builtin, base, reader, writer, a",
     ),
 ]
 
