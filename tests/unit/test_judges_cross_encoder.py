@@ -135,7 +135,9 @@ def test_folders_without_a_trained_head_or_with_pickled_weights_are_refused(tmp_
 def test_names_that_mean_nothing_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for name in ("", str(tmp_path / "missing")):
-        with pytest.raises(JudgeError, match="known: builtin, base, reader, writer, a model's folder or hub id, openai:"):
+        with pytest.raises(
+            JudgeError, match="known: builtin, base, reader, writer, a model's folder or hub id, openai:"
+        ):
             load_judge(name)
     save(tmp_path, ["entailment", "contradiction"])
     with pytest.raises(JudgeError, match="'nowhere' is not usable"):
