@@ -2,7 +2,8 @@
 
 Run by hand: `python scripts/train_reading_judge.py --model FOLDER --run-dir runs/NAME --minutes 60`. Length is counted
 in minutes: the learning rate warms up and falls with the time that has passed. A run that was killed goes on where its
-last checkpoint was. Runs on a CPU: claims share the encoding of their passages (`judge_training.packed_model`).
+last checkpoint was. Claims share the encoding of their passages (`judge_training.packed_model`), so a CPU can do it;
+on a GPU give --device cuda, --workers and --batch-tokens, and train one model at a time.
 """
 
 from __future__ import annotations
@@ -10,24 +11,21 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from itertools import count
+from collections.abc import Sequence
 from pathlib import Path
-from random import Random
 
-import numpy as np
 import torch
 from builtin_training.checkpoint import load_checkpoint, save_checkpoint
 from builtin_training.optim import Average, set_learning_rate
-from judge_training.claim_corpus import WRITTEN, Claim, Corpus, Pack, is_held_out
-from judge_training.claim_packs import MAX_CHARACTERS, claims_of, epoch, manifest_of, packs
-from judge_training.metrics import ranking
+from judge_training.claim_corpus import WRITTEN, Corpus
+from judge_training.claim_packs import MAX_CHARACTERS, manifest_of
 from judge_training.model import rate_at
-from judge_training.packed_model import Ids, PackedModel
+from judge_training.packed_model import PackedModel
 from judge_training.paired_model import PairedModel
-from judge_training.retrieved import RetrievedEvidence
+from judge_training.reading_batches import Batch, Batches, held_out_packs, length_of, split
+from judge_training.reading_figures import answers, calibrated, figures
 from torch.nn.functional import cross_entropy
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader
 
 from ewe.verification.judges.checkpoints import JUDGE_SETTINGS
 
@@ -35,8 +33,6 @@ ROOT = Path(__file__).resolve().parents[1]
 _SMOOTHING = 0.05
 _PROGRESS = "progress.json"
 _MAX_TOKENS = 768  # Of a prompt.
-_WRONG = {"supported": 0.05, "refuted": 0.03}
-"""Share of the false claims that may be called supported, and of the true ones that may be called refuted."""
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -69,41 +65,6 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     return parser.parse_args(arguments)
 
 
-Batch = list[tuple[Ids, list[int]]]
-"""Packs: token ids, and the labels of the claims."""
-
-
-class Batches(IterableDataset[Batch]):
-    """Batches without end, epoch after epoch, from the `start`th on; each worker makes its share of them."""
-
-    def __init__(self, args: argparse.Namespace, corpus: Corpus, encode: Callable[[Pack], Ids], start: int) -> None:
-        self._args, self._corpus, self._encode, self._start = args, corpus, encode, start
-        texts = [text for text in corpus.texts.values() if not is_held_out(text.title)]
-        self._found = RetrievedEvidence(texts, MAX_CHARACTERS)
-
-    def __iter__(self) -> Iterator[Batch]:
-        worker = get_worker_info()
-        number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
-        for at, (seed, batch) in enumerate(self._drawn()):
-            if at >= self._start and at % workers == number and (encoded := self._encoded(seed, batch)):
-                yield encoded
-
-    def _drawn(self) -> Iterator[tuple[int, list[Pack | Claim]]]:
-        for number in count():
-            seed = 1000 * self._args.seed + number
-            batch: list[Pack | Claim] = []
-            for one in epoch(self._corpus, seed):
-                batch.append(one)
-                if sum(len(item.claims) if isinstance(item, Pack) else 1 for item in batch) >= self._args.batch_claims:
-                    yield seed, batch
-                    batch = []
-
-    def _encoded(self, seed: int, batch: Sequence[Pack | Claim]) -> Batch:
-        rng = Random(f"retrieved/{seed}/{len(batch)}")
-        made = (one if isinstance(one, Pack) else self._found.pack(rng, one) for one in batch)
-        return [(self._encode(pack), [int(claim.label) for claim in pack.claims]) for pack in made if pack]
-
-
 class Training:
     """The adapter, its optimizer, its average, and how far they are."""
 
@@ -122,7 +83,7 @@ class Training:
 
     def run(self) -> None:
         """Steps until the minutes are over; a checkpoint every two minutes."""
-        dataset = Batches(self.args, self.corpus, self.model.ids, self.step)
+        dataset = Batches(self.corpus, self.model.ids, self.args.seed, self.args.batch_claims, self.step)
         batches = DataLoader(dataset, batch_size=None, num_workers=self.args.workers)
         began, saved, looked = time.monotonic() - self.seconds, self.seconds, self.seconds
         for batch in batches:
@@ -184,95 +145,6 @@ class Training:
         if self.step % self.args.print_every == 0:
             shares = f"loss {lost.item():.3f} right {right.item() / len(targets):.2f}"
             print(f"{self.seconds:7.1f} s step {self.step} {shares}", flush=True)
-
-
-def length_of(ids: Ids) -> int:
-    """Tokens of a pack."""
-    shared, own = ids
-    return len(shared) + sum(map(len, own))
-
-
-def split(batch: Batch, most_tokens: int) -> Iterator[Batch]:
-    """The packs of a batch, shortest first, so many padded tokens at a time; a pack is never cut."""
-    part: Batch = []
-    for one in batch:
-        if part and length_of(one[0]) * (len(part) + 1) > most_tokens:
-            yield part
-            part = []
-        part.append(one)
-    if part:
-        yield part
-
-
-def held_out_packs(corpus: Corpus, limit: int) -> tuple[list[Pack], list[Pack]]:
-    """Packs of the held-out articles, and as many of their claims beside what is found for them among all passages."""
-    shown = packs(corpus, 0, held_out=True)[:limit]
-    found = RetrievedEvidence(list(corpus.texts.values()), MAX_CHARACTERS)
-    rng = Random("held out")
-    claims = rng.sample(known := claims_of(corpus, held_out=True), min(3 * limit, len(known)))
-    return shown, [pack for claim in claims if (pack := found.pack(rng, claim))]
-
-
-@torch.inference_mode()
-def answers(model: PackedModel | PairedModel, held_out: Sequence[Pack]) -> list[list[object]]:
-    """Per claim its source, kind, label and logits."""
-    model.module.eval()
-    rows: list[list[object]] = []
-    at_once = 8 if model.device.type == "cuda" else 1
-    for start in range(0, len(held_out), at_once):
-        some = held_out[start : start + at_once]
-        logits = model.logits([model.ids(pack) for pack in some]).tolist()
-        claims = [claim for pack in some for claim in pack.claims]
-        rows += [
-            [c.source, c.kind, int(c.label), *(round(v, 3) for v in one)] for c, one in zip(claims, logits, strict=True)
-        ]
-    return rows
-
-
-def temperature_of(rows: Sequence[Sequence[object]]) -> float:
-    """What divides the logits of rows of `answers` with the least loss."""
-    labels = torch.tensor([int(str(row[2])) for row in rows])
-    logits = torch.tensor([[float(str(value)) for value in row[3:]] for row in rows])
-    candidates = np.arange(0.5, 3.01, 0.05).tolist()
-    return round(min(candidates, key=lambda value: float(cross_entropy(logits / value, labels))), 2)
-
-
-def calibrated(rows: Sequence[Sequence[object]]) -> dict[str, float]:
-    """Temperature, and the smallest probabilities from which on few claims get the opposite verdict (_WRONG)."""
-    temperature = temperature_of(rows)
-    labels = np.array([int(str(row[2])) for row in rows])
-    logits = torch.tensor([[float(str(value)) for value in row[3:]] for row in rows])
-    shares = (logits / temperature).softmax(-1).numpy()
-    found: dict[str, float] = {"temperature": temperature}
-    for column, (name, wrong) in enumerate(_WRONG.items()):
-        opposite = shares[labels == 1 - column, column]
-        found[name] = round(float(np.ceil(100 * np.quantile(opposite, 1 - wrong)) / 100), 2)
-    return found
-
-
-def figures(rows: Sequence[Sequence[object]]) -> dict[str, float]:
-    """Accuracy of three ways, areas under the curve, and shares at the most likely answer."""
-    labels = np.array([row[2] for row in rows])
-    logits = np.array([row[3:] for row in rows], float)
-    shares = np.exp(logits - logits.max(1, keepdims=True))
-    shares /= shares.sum(1, keepdims=True)
-    guesses = shares.argmax(1)
-    sides = labels < 2
-    values = {
-        "accuracy": np.mean(guesses == labels),
-        "AUC true/false": ranking(logits[sides, 0] - logits[sides, 1], labels[sides] == 0),
-        "AUC supported/rest": ranking(shares[:, 0], labels == 0),
-        "AUC refuted/rest": ranking(shares[:, 1], labels == 1),
-        "loss": float(-np.log(shares[np.arange(len(labels)), labels]).mean()),
-    }
-    for name, score, own in (("supported", shares[:, 0], labels == 0), ("refuted", shares[:, 1], labels == 1)):
-        values[f"{name} found at .05 errors"] = np.mean(score[own] > np.quantile(score[~own], 0.95))
-    for label, name in enumerate(("true", "false", "open")):
-        values |= {
-            f"{name} s": np.mean(guesses[labels == label] == 0),
-            f"{name} r": np.mean(guesses[labels == label] == 1),
-        }
-    return {key: round(float(value), 3) for key, value in values.items()}
 
 
 def load_model(args: argparse.Namespace) -> PackedModel | PairedModel:

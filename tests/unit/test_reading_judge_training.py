@@ -1,5 +1,6 @@
 import json
 import sys
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -14,8 +15,9 @@ from judge_training.claim_corpus import Corpus, is_held_out  # noqa: E402
 from judge_training.claim_packs import manifest_of, packs  # noqa: E402
 from judge_training.packed_model import PackedModel  # noqa: E402
 from judge_training.pairs import Label  # noqa: E402
+from judge_training.reading_batches import Batches, split  # noqa: E402
+from judge_training.reading_figures import calibrated  # noqa: E402
 from judge_training.retrieved import RetrievedEvidence  # noqa: E402
-from train_reading_judge import calibrated, split  # noqa: E402
 
 from ewe.verification.combination import Thresholds  # noqa: E402
 from ewe.verification.decision import rule_for  # noqa: E402
@@ -142,3 +144,13 @@ def test_claims_are_shown_what_the_verifier_would_find_and_keep_their_label_only
         assert claim.source == "retrieved"
         if claim.label is not Label.INCONCLUSIVE:
             assert set(claim.home) <= shown
+
+
+@needs_data
+def test_a_run_goes_on_with_the_batches_that_it_would_have_had(corpus):
+    def encode(pack):
+        return [len(pack.texts)], [[len(claim.text)] for claim in pack.claims]
+
+    first = list(islice(Batches(corpus, encode, seed=1, batch_claims=40, start=0), 6))
+    assert list(islice(Batches(corpus, encode, seed=1, batch_claims=40, start=4), 2)) == first[4:]
+    assert all(len(labels) == len(own) for batch in first for (_, own), labels in batch)
