@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from chat_model_files import place_of
 from judge_training.claim_corpus import REPORTED
-from judge_training.sources import read_rows
+from judge_training.sources import read_rows, read_xquad
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -69,13 +69,12 @@ def questions(data: Path) -> list[Question]:
         for row in read_rows(data / "squad2" / "questions.jsonl")
         if row["answerable"] and titles[row["passage"]].replace("_", " ") not in REPORTED
     ]
-    for article in json.loads((data / "xquad_en" / "xquad.en.json").read_text(encoding="utf-8"))["data"]:
-        if article["title"].replace("_", " ") in REPORTED:
-            continue
-        for number, paragraph in enumerate(article["paragraphs"]):
-            name = f"xquad/{article['title']}/{number}"
-            found += [Question(name, q["question"].strip(), q["answers"][0]["text"]) for q in paragraph["qas"]]
-    return found
+    return found + [
+        Question(name, row["question"].strip(), row["answers"][0]["text"])
+        for name, title, paragraph in read_xquad(data)
+        if title not in REPORTED
+        for row in paragraph["qas"]
+    ]
 
 
 class Writer:

@@ -38,8 +38,9 @@ _MAX_TOKENS = 768  # Of a prompt.
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--model", type=Path, help="the chat model: a folder, or a GGUF file")
-    parser.add_argument("--encoder", type=Path, help="or all weights of a judge in the built-in one's layout")
+    trained = parser.add_mutually_exclusive_group(required=True)
+    trained.add_argument("--model", type=Path, help="the chat model: a folder, or a GGUF file")
+    trained.add_argument("--encoder", type=Path, help="or all weights of a judge in the built-in one's layout")
     parser.add_argument("--name", help="what the adapter calls its model: a hub id, or the name of a known model")
     parser.add_argument("--adapter", type=Path, help="go on from this adapter")
     parser.add_argument("--minutes", type=float, default=60.0, help="of training; loading and measuring come on top")

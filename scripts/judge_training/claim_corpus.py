@@ -10,14 +10,13 @@ The files called written/* lie beside this one; all others under --data.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from judge_training.pairs import Label, Pair, clean, share_of
 from judge_training.passages import fool_me_twice_in_training, prose, wice_in_training
-from judge_training.sources import read_fever, read_fool_me_twice, read_rows, read_wice
+from judge_training.sources import read_fever, read_fool_me_twice, read_rows, read_wice, read_xquad
 
 WRITTEN = Path(__file__).parent / "written"
 _WEB_SENTENCES, _WEB_CHARACTERS = 7, 1300
@@ -84,7 +83,8 @@ class Corpus:
         corpus = cls()
         for path in (data / "wikitext_training" / "passages.jsonl", data / "squad2" / "passages.jsonl"):
             corpus._add_texts(read_rows(path))
-        corpus._add_texts(_xquad_texts(data))
+        xquad = read_xquad(data)
+        corpus._add_texts({"id": name, "title": title, "text": one["context"]} for name, title, one in xquad)
         corpus._add_texts(read_rows(data / "written_claims" / "passages.jsonl"))
         for path in sorted(written.glob("passages*.jsonl")):
             corpus._add_texts(read_rows(path))
@@ -115,14 +115,6 @@ def is_held_out(title: str) -> bool:
 def _claim(row: Mapping[str, str], source: str) -> Claim:
     home = tuple(row["passage"].split("+"))
     return Claim(row["claim"], _LABELS[row["label"]], source, home, row.get("before", ""), row.get("kind", ""))
-
-
-def _xquad_texts(data: Path) -> Iterator[dict[str, str]]:
-    """All paragraphs of `xquad_en`, by ids "xquad/ARTICLE/NUMBER"."""
-    for article in json.loads((data / "xquad_en" / "xquad.en.json").read_text(encoding="utf-8"))["data"]:
-        for number, paragraph in enumerate(article["paragraphs"]):
-            name = f"xquad/{article['title']}/{number}"
-            yield {"id": name, "title": article["title"], "text": paragraph["context"]}
 
 
 def _web_texts(data: Path, ids: Iterable[str]) -> list[dict[str, str]]:

@@ -12,6 +12,7 @@ from chat_model_files import place_of
 from peft import LoraConfig, PeftModel, get_peft_model
 from peft.helpers import disable_input_dtype_casting
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ewe.verification.judges.base import answer_ids
@@ -73,10 +74,9 @@ class PackedModel:
     def logits(self, packs: Sequence[Ids]) -> Tensor:
         """float32 logits [claims of all packs, 3] of the answers after each claim."""
         rows = [shared + [token for one in own for token in one] for shared, own in packs]
-        width = max(map(len, rows))
-        ids = _padded(rows, width, 0).to(self.device)
-        positions = _padded([_positions(*pack) for pack in packs], width, 0).to(self.device)
-        mask = _mask(_padded([_owners(*pack) for pack in packs], width, _NOBODY).to(self.device))
+        ids = padded(rows, 0).to(self.device)
+        positions = padded([_positions(*pack) for pack in packs], 0).to(self.device)
+        mask = _mask(padded([_owners(*pack) for pack in packs], _NOBODY).to(self.device))
         in_bfloat16 = torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
         with in_bfloat16, disable_input_dtype_casting(self.module):
             states = self._causal.model(
@@ -98,9 +98,9 @@ def claim_text(claim: str, before: str = "") -> str:
     return f"{told}\nClaim: {claim}\nThe claim is"
 
 
-def _padded(rows: Sequence[Sequence[int]], width: int, value: int) -> Tensor:
-    """int64 [rows, width]."""
-    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
+def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
+    """int64 [rows, longest], with `value` behind the shorter ones."""
+    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value)
 
 
 def _positions(shared: Sequence[int], own: Sequence[Sequence[int]]) -> list[int]:

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
-from ewe.verification.judges.builtin_judge import load_int8
+from ewe.verification.judges.builtin_judge import read_model
+from ewe.verification.judges.protocol import ReadingWindow
 from judge_training.claim_corpus import Pack
+from judge_training.claim_packs import MAX_CHARACTERS
 from judge_training.export import export_judge
 from judge_training.metrics import Calibration
-from judge_training.packed_model import Ids
+from judge_training.packed_model import Ids, padded
+
+_WINDOW = ReadingWindow(MAX_CHARACTERS)
 
 
 class PairedModel:
@@ -21,10 +24,7 @@ class PairedModel:
 
     def __init__(self, folder: Path, seed: int, device: str = "cpu", max_tokens: int = 512) -> None:
         torch.manual_seed(seed)
-        self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        model = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
-        model.load_state_dict(load_int8(folder / "model.safetensors"))
+        model, self.tokenizer = read_model(folder)
         self.device = torch.device(device)
         self.module = model.to(self.device)
         self.trained = torch.nn.ParameterList(self.module.parameters())
@@ -32,15 +32,14 @@ class PairedModel:
 
     def ids(self, pack: Pack) -> Ids:
         """Nothing shared, and per claim `[CLS] evidence [SEP] claim [SEP]`; only evidence is cut."""
-        evidence = [f"{pack.evidence}\nBefore: {one.before}" if one.before else pack.evidence for one in pack.claims]
+        evidence = [_WINDOW.evidence([pack.evidence], one.before) for one in pack.claims]
         claims = [" ".join(one.text.split()[:120]) for one in pack.claims]
         found = self.tokenizer(evidence, claims, truncation="only_first", max_length=self._max_tokens)
         return [], found["input_ids"]
 
     def logits(self, packs: Sequence[Ids]) -> Tensor:
         """float32 logits [claims of all packs, 3]."""
-        rows = [torch.tensor(one) for _, own in packs for one in own]
-        ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=0).to(self.device)
+        ids = padded([one for _, own in packs for one in own], 0).to(self.device)
         is_end = ids == self.tokenizer.sep_token_id
         types = ((is_end.cumsum(1) - is_end.long()) == 1).long()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):

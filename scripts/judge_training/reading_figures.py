@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy
 
 from judge_training.claim_corpus import Pack
-from judge_training.metrics import ranking
+from judge_training.metrics import ranking, softmax
 from judge_training.packed_model import PackedModel
 from judge_training.paired_model import PairedModel
 
@@ -33,10 +34,14 @@ def answers(model: PackedModel | PairedModel, held_out: Sequence[Pack]) -> list[
     return rows
 
 
+def _labels_and_logits(rows: Sequence[Sequence[object]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """int64 [rows] and float64 [rows, 3] of rows of `answers`."""
+    return np.array([row[2] for row in rows], np.int64), np.array([row[3:] for row in rows], np.float64)
+
+
 def temperature_of(rows: Sequence[Sequence[object]]) -> float:
     """What divides the logits of rows of `answers` with the least loss."""
-    labels = torch.tensor([int(str(row[2])) for row in rows])
-    logits = torch.tensor([[float(str(value)) for value in row[3:]] for row in rows])
+    labels, logits = map(torch.from_numpy, _labels_and_logits(rows))
     candidates = np.arange(0.5, 3.01, 0.05).tolist()
     return round(min(candidates, key=lambda value: float(cross_entropy(logits / value, labels))), 2)
 
@@ -44,9 +49,8 @@ def temperature_of(rows: Sequence[Sequence[object]]) -> float:
 def calibrated(rows: Sequence[Sequence[object]]) -> dict[str, float]:
     """Temperature, and the smallest probabilities from which on few claims get the opposite verdict (_WRONG)."""
     temperature = temperature_of(rows)
-    labels = np.array([int(str(row[2])) for row in rows])
-    logits = torch.tensor([[float(str(value)) for value in row[3:]] for row in rows])
-    shares = (logits / temperature).softmax(-1).numpy()
+    labels, logits = _labels_and_logits(rows)
+    shares = softmax(logits / temperature)
     found: dict[str, float] = {"temperature": temperature}
     for column, (name, wrong) in enumerate(_WRONG.items()):
         opposite = shares[labels == 1 - column, column]
@@ -56,10 +60,8 @@ def calibrated(rows: Sequence[Sequence[object]]) -> dict[str, float]:
 
 def figures(rows: Sequence[Sequence[object]]) -> dict[str, float]:
     """Accuracy of three ways, areas under the curve, and shares at the most likely answer."""
-    labels = np.array([row[2] for row in rows])
-    logits = np.array([row[3:] for row in rows], float)
-    shares = np.exp(logits - logits.max(1, keepdims=True))
-    shares /= shares.sum(1, keepdims=True)
+    labels, logits = _labels_and_logits(rows)
+    shares = softmax(logits)
     guesses = shares.argmax(1)
     sides = labels < 2
     values = {

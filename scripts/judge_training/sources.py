@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,13 +147,16 @@ def _facts(note: Mapping[str, Any]) -> list[str]:
     return [fact["text"] for fact in note["human-atomic-facts"] or () if fact["label"] in ("S", "NS")]
 
 
+def read_xquad(data: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """(id, title, paragraph) of all paragraphs of `xquad_en`, as its file has them; ids: "xquad/ARTICLE/NUMBER"."""
+    for article in json.loads((data / "xquad_en" / "xquad.en.json").read_text(encoding="utf-8"))["data"]:
+        for number, paragraph in enumerate(article["paragraphs"]):
+            yield f"xquad/{article['title']}/{number}", article["title"].replace("_", " "), paragraph
+
+
 def read_paragraphs(data: Path) -> list[tuple[str, list[str]]]:
     """(title, sentences) of running text without labels: XQuAD's paragraphs and the pages behind WiCE."""
-    found = []
-    for article in json.loads((data / "xquad_en" / "xquad.en.json").read_text())["data"]:
-        for paragraph in article["paragraphs"]:
-            title = article.get("title", "").replace("_", " ")
-            found.append((title, sentences_of(clean(paragraph["context"]))))
+    found = [(title, sentences_of(clean(paragraph["context"]))) for _, title, paragraph in read_xquad(data)]
     for row in read_rows(data / "wice" / "claims.jsonl"):
         sentences = [clean(text) for text in row["evidence"] if 50 < len(text) < 350 and text.rstrip().endswith(".")]
         found.extend(("", sentences[start : start + 6]) for start in range(0, len(sentences), 6))

@@ -25,6 +25,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ewe.config.loading import WEIGHTS_LOCK
 from ewe.config.lora import merge_adapter
+from ewe.config.setting_names import READER
 from ewe.errors import ConfigError, JudgeError
 from ewe.verification.judges.checkpoints import (
     Head,
@@ -161,18 +162,19 @@ def load_reader(device: str = "auto", model: str | None = None) -> CausalJudge:
 
     Raises JudgeError if something is missing or damaged.
     """
-    folder = reader_adapter_path()
-    check_adapter(folder)
-    return _load(folder, model or named_model(folder), device, "reader")
+    return load_adapter_judge(reader_adapter_path(), model, device, READER)
 
 
-def load_adapter_judge(folder: Path, model: str | None = None, device: str = "auto") -> CausalJudge:
+def load_adapter_judge(
+    folder: Path, model: str | None = None, device: str = "auto", name: str | None = None
+) -> CausalJudge:
     """The judge in a folder. model: the folder or hub id of its chat model, in place of the one that it names.
 
-    Raises JudgeError if something is missing or damaged, or the adapter is for another model.
+    name: of the judge, the folder's if there is none. Raises JudgeError if something is missing or damaged, or the
+    adapter is for another model.
     """
     check_adapter(folder)
-    return _load(folder, model or named_model(folder), device, folder.name)
+    return _load(folder, model or named_model(folder), device, name or folder.name)
 
 
 def _load(folder: Path, model: str, device: str, name: str) -> CausalJudge:

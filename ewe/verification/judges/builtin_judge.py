@@ -9,6 +9,7 @@ float under its name.
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -48,6 +49,16 @@ def load_int8(path: Path) -> dict[str, Tensor]:
         raise JudgeError(f"cannot read the judge's weights {path}: {error}") from error
 
 
+def read_model(folder: Path) -> tuple[Any, Any]:
+    """The model of a folder in this layout, in float32 on the CPU, and its tokenizer; raises what transformers does."""
+    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    with WEIGHTS_LOCK, no_init_weights():
+        model = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
+    model.load_state_dict(load_int8(folder / "model.safetensors"))
+    return model, tokenizer
+
+
 _NAME = "builtin"
 
 
@@ -56,12 +67,8 @@ def load_builtin(device: str = "auto", folder: Path | None = None) -> CrossEncod
     folder = folder or builtin_path()
     check_builtin(folder)
     try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        head = read_head(config.id2label, _NAME)
-        with WEIGHTS_LOCK, no_init_weights():
-            model = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
-        model.load_state_dict(load_int8(folder / "model.safetensors"))
+        model, tokenizer = read_model(folder)
+        head = read_head(model.config.id2label, _NAME)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise JudgeError(f"the built-in judge in {folder} is damaged: {error}") from error
     place = choose_device(device)

@@ -112,7 +112,7 @@ _UNNAMED = {"0": "LABEL_0", "1": "LABEL_1"}  # what transformers calls the outpu
 
 def builtin_path() -> Path:
     """The folder of the built-in judge; it may be missing from an incomplete installation."""
-    return Path(str(files("ewe"))) / "verification" / "judges" / "builtin_model"
+    return _part_of_the_package("builtin_model")
 
 
 def check_builtin(folder: Path) -> None:
@@ -123,12 +123,16 @@ def check_builtin(folder: Path) -> None:
 
 def base_adapter_path() -> Path:
     """The folder of the base judge's adapter; it may be missing from an incomplete installation."""
-    return Path(str(files("ewe"))) / "verification" / "judges" / "base_adapter"
+    return _part_of_the_package("base_adapter")
 
 
 def reader_adapter_path() -> Path:
     """The folder of the reading judge's adapter; it may be missing from an incomplete installation."""
-    return Path(str(files("ewe"))) / "verification" / "judges" / "reader_adapter"
+    return _part_of_the_package("reader_adapter")
+
+
+def _part_of_the_package(folder: str) -> Path:
+    return Path(str(files("ewe"))) / "verification" / "judges" / folder
 
 
 def base_model_path() -> Path:

@@ -94,17 +94,14 @@ def load_judge(
     if name == WRITER:
         return _writer(model, calibration, device)
     if name == READER:
-        settings = read_settings(reader_adapter_path())
-        load = partial(JUDGES.make, name, device=device, model=model)
-        return LazyJudge(load, name, settings.window, settings.thresholds)
+        return _adapter_judge(name, reader_adapter_path(), partial(JUDGES.make, name, device=device, model=model))
     if name in JUDGES:
         return LazyJudge(partial(JUDGES.make, name, device=device), name)
     if not is_folder(name):
         return _cross_encoder(name, device, labels)
     folder = Path(name).expanduser()
     if is_adapter(folder):
-        settings = read_settings(folder)
-        return LazyJudge(partial(_adapter, folder, model, device), name, settings.window, settings.thresholds)
+        return _adapter_judge(name, folder, partial(_adapter, folder, model, device))
     return LazyJudge(partial(_cross_encoder, name, device, labels), name)
 
 
@@ -146,6 +143,12 @@ def _writer(model: str | None, calibration: str | None, device: str) -> Judge:
     found = calibration_for(model, fingerprint_of(model), calibration)
     load = partial(JUDGES.make, WRITER, model=model, calibration=found, device=device)
     return LazyJudge(load, WRITER, WINDOW, found.thresholds)
+
+
+def _adapter_judge(name: str, folder: Path, load: Callable[[], Judge]) -> LazyJudge:
+    """A judge that says before it is loaded what its folder says of it."""
+    settings = read_settings(folder)
+    return LazyJudge(load, name, settings.window, settings.thresholds)
 
 
 def _adapter(folder: Path, model: str | None, device: str) -> Judge:
