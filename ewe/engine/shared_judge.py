@@ -7,16 +7,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from ewe.config import Config, ModelConfig
-from ewe.config.setting_names import AUTO, WRITER
+from ewe.config.setting_names import AUTO, READER, WRITER
 from ewe.engine.models.model_files import adapter_folder, model_source
 from ewe.engine.request import Request
 from ewe.errors import JudgeError
 from ewe.types import Generation, MemoryOptions
 from ewe.types.sampling_params import SamplingParams
-from ewe.verification.judges.checkpoints import base_adapter_path, base_model_path, read_settings
+from ewe.verification.judges.checkpoints import (
+    base_adapter_path,
+    base_model_path,
+    named_model,
+    read_settings,
+    reader_adapter_path,
+)
 from ewe.verification.judges.writer_calibration import WINDOW, calibration_for, fingerprint_of
 
 if TYPE_CHECKING:
@@ -26,7 +32,6 @@ if TYPE_CHECKING:
     from ewe.engine.models.loader import LoadedModel
     from ewe.verification.judges.protocol import Judge, Pair
 
-_ADAPTER = "base judge"
 Run = Callable[[list[Request], None], list[Generation]]
 
 
@@ -56,7 +61,7 @@ class SharedJudge(ABC):
     adapters: what the engine loads beside its model, by the name that the judge's requests give.
     """
 
-    name: ClassVar[str]
+    name: str
     adapters: Mapping[str, Path] = {}
 
     def __init__(self, config: Config) -> None:
@@ -81,22 +86,27 @@ class SharedJudge(ABC):
         """The judge that asks this engine."""
 
 
-class SharedBaseJudge(SharedJudge):
-    """The base judge: the engine's model under an adapter that is switched per row."""
+class SharedAdapterJudge(SharedJudge):
+    """The engine's model under the adapter of a judge, which is switched per row.
 
-    name = "base"
+    name, folder: of the judge. Raises JudgeError if the folder's settings cannot be read.
+    """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, name: str, folder: Path) -> None:
         super().__init__(config)
-        self.adapters = {_ADAPTER: base_adapter_path()}
+        self.name = name
+        self.adapters = {f"{name} judge": folder}
+        self._settings = read_settings(folder)
+        self.window, self.thresholds = self._settings.window, self._settings.thresholds
 
     def _made(self, run: Run, loaded: LoadedModel) -> Judge:
         from ewe.verification.judges.base import CausalJudge
 
-        settings = read_settings(self.adapters[_ADAPTER])
-        settings = replace(settings, max_tokens=min(settings.max_tokens, loaded.max_model_len - 1))
+        [adapter] = self.adapters
+        settings = replace(self._settings, max_tokens=min(self._settings.max_tokens, loaded.max_model_len - 1))
         # Its own: whether special tokens are split is a state of a tokenizer, which other threads would meet.
-        return CausalJudge(EngineScore(run, self._memory, _ADAPTER), copy.deepcopy(loaded.tokenizer), settings)
+        tokenizer = copy.deepcopy(loaded.tokenizer)
+        return CausalJudge(EngineScore(run, self._memory, adapter), tokenizer, settings, self.name)
 
 
 class SharedWriterJudge(SharedJudge):
@@ -124,24 +134,32 @@ def writer_fingerprint(model: ModelConfig) -> str:
 
 
 def shared_judge(config: Config, has_model: bool = False) -> SharedJudge | None:
-    """The judge that the settings name, if it is the model that writes, as it is or under the base judge's adapter.
+    """The judge that the settings name, if it is the model that writes, as it is or under the judge's adapter.
 
-    None for the base judge where the judge alone would be faster (on a CPU that multiplies bfloat16, for a model in
+    None for an adapter where the judge alone would be faster (on a CPU that multiplies bfloat16, for a model in
     float32), or where the model's files are changed, or has_model: it is in memory already, without the adapter. Raises
-    ConfigError for a model that was not measured as its own judge, or cannot be.
+    ConfigError for a model that was not measured as its own judge, or cannot be, and JudgeError for an adapter that
+    cannot be read.
     """
-    if config.verification.judge == WRITER and config.verification.judge_model is None:
+    judging = config.verification
+    if judging.judge == WRITER and judging.judge_model is None:
         return SharedWriterJudge(config)
-    return None if has_model or not _shares_base(config) else SharedBaseJudge(config)
+    if has_model or judging.judge not in ("base", READER) or not _takes_adapters(config.model):
+        return None
+    if judging.judge == "base":
+        folder, needed = base_adapter_path(), str(base_model_path())
+    else:
+        folder = reader_adapter_path()
+        needed = judging.judge_model or named_model(folder)
+    place = model_source(config.model).place
+    is_same = place == needed or Path(place).resolve() == Path(needed).expanduser().resolve()
+    return SharedAdapterJudge(config, judging.judge, folder) if is_same else None
 
 
-def _shares_base(config: Config) -> bool:
-    model = config.model
+def _takes_adapters(model: ModelConfig) -> bool:
+    """Whether the model's weights are its files', all in one place, and rows of judges cost no more than elsewhere."""
     is_whole = (model.adapter, model.weights, model.load_format, model.tensor_parallel) == (None, AUTO, AUTO, 1)
-    is_whole = is_whole and not model.compile and model.device_map is None
-    if config.verification.judge != "base" or not is_whole:
-        return False
-    if Path(model_source(model).place).resolve() != base_model_path().resolve():
+    if not is_whole or model.compile or model.device_map is not None:
         return False
     from ewe.verification.judges.cross_encoder import choose_device, multiplies_bfloat16
 

@@ -107,18 +107,23 @@ def refuse_to_load(*_):
 def shared(parts, monkeypatch):
     """The judge's parts, in a world where no second copy of its model can be loaded."""
     monkeypatch.setattr("ewe.engine.shared_judge.base_adapter_path", lambda: parts.folder)
+    monkeypatch.setattr("ewe.engine.shared_judge.reader_adapter_path", lambda: parts.folder)
     monkeypatch.setattr("ewe.verification.judges.base.load_base", refuse_to_load)
+    monkeypatch.setattr("ewe.verification.judges.base.load_reader", refuse_to_load)
     monkeypatch.setattr("ewe.verification.judges.cross_encoder.multiplies_bfloat16", lambda place: False)
     return parts
 
 
+@pytest.mark.parametrize("judge", ["base", "reader"])
 @pytest.mark.parametrize("mode", ["blocking", "optimistic"])
-def test_it_judges_in_the_batch_of_the_engine_that_has_its_model(shared, mode):
+def test_it_judges_in_the_batch_of_the_engine_that_has_its_model(shared, mode, judge):
     """Sentences are checked while they are written, with one place in the batch; pairs have the same probabilities."""
+    checks = {"judge": judge} | ({"judge_model": str(shared.model)} if judge == "reader" else {})
     tokenizer = shared.tokenizer
     words = {tokenizer(word)["input_ids"][0]: 90.0 for word in (" is", " true", " false", " it", ".")}
     params = SamplingParams(max_tokens=24, temperature=1.0, seed=5, logit_bias=words)
-    with engine(feedback={"mode": mode, "timeout": 20.0}, scheduler={"max_num_seqs": 1}) as llm:
+    feedback = {"mode": mode, "timeout": 20.0}
+    with engine(verification=checks, feedback=feedback, scheduler={"max_num_seqs": 1}) as llm:
         rows = llm.client.components.verifier.judge.judge(PAIRS)
         assert not llm.tokenizer.backend_tokenizer.encode_special_tokens, "prompts would lose their control tokens"
         written = llm.generate(["Claim: ", "Evidence: "], params)
@@ -142,6 +147,20 @@ def test_it_is_loaded_where_the_weights_are_not_its_own_or_it_is_faster_alone(sh
     monkeypatch.setattr("ewe.verification.judges.cross_encoder.multiplies_bfloat16", lambda place: True)
     assert not shares()
     assert shares(dtype="bfloat16")
+
+
+def test_a_reader_shares_the_weights_of_the_writer_that_it_is_for(shared):
+    def judge(writer="smollm2", **checks):
+        return shared_judge(Config(verification={"judge": "reader", **checks}, model={"name": writer, "device": "cpu"}))
+
+    settings = {"temperature": 1.0, "max_characters": 900, "supported": 0.8, "refuted": 0.7}
+    (shared.folder / checkpoints.JUDGE_SETTINGS).write_text(json.dumps(settings))
+    found = judge(judge_model=str(shared.model))
+    assert (found.name, found.window.max_characters) == ("reader", 900)
+    assert rule_for(found, found.name).thresholds.supported == 0.8
+    assert judge(), "the adapter names the model that writes"
+    assert judge(judge_model="owner/another") is None
+    assert judge(writer="builtin", judge_model=str(shared.model)) is None
 
 
 def test_memories_are_reviewed_once_there_is_an_engine_to_judge_them(shared, tmp_path):
