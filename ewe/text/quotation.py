@@ -63,6 +63,11 @@ class Place:
         subject = subject_of(self.question)
         return _names(subject) or _names(self.wording) or _stems(subject)
 
+    def names_another(self, title: str) -> bool:
+        """Whether a title's numbers are all others than the question's, as with "Route 29" and "Route 50"."""
+        asked, named = _numbers(self.question), _numbers(title)
+        return bool(asked and named) and asked.isdisjoint(named)
+
 
 def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     """Whole sentences of the passages that tell something new about the same, and can be understood there; best first.
@@ -74,6 +79,8 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     said = [_stems(sentence) for sentence in place.said]
     found: dict[str, tuple[float, Quotation]] = {}
     for passage in passages:
+        if place.names_another(passage.title):
+            continue
         title = _stems(passage.title)
         for text in _whole_sentences(passage.text):
             own = _stems(text)
@@ -126,7 +133,9 @@ def _whole_sentences(text: str) -> Iterator[str]:
     for start, end in _splitter.split(running):
         sentence = running[start:end]
         said = words(sentence)
-        if not FEWEST_WORDS <= len(said) <= MOST_WORDS or said[0] in _GOES_ON or sentence[0].islower():
+        if not FEWEST_WORDS <= len(said) <= MOST_WORDS or sentence[0].islower():
+            continue
+        if said[0] in _GOES_ON or "same" in said[:3]:
             continue
         is_paired = all(sentence.count(pair[0]) == sentence.count(pair[1]) for pair in _PAIRS)
         is_plain = is_paired and sentence.count('"') % 2 == 0 and not _URL.search(sentence)
@@ -150,6 +159,10 @@ def _share(wanted: AbstractSet[str], there: AbstractSet[str]) -> float:
 
 def _stems(text: str) -> AbstractSet[str]:
     return {stem(word) for word in words(text) if word not in IN_ANY_QUESTION}
+
+
+def _numbers(text: str) -> AbstractSet[str]:
+    return {word for word in words(text) if any(map(str.isdigit, word))}
 
 
 def _names(text: str) -> AbstractSet[str]:

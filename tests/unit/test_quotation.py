@@ -48,10 +48,21 @@ def test_other_subjects_are_left_alone() -> None:
     assert not found(other, wording="He fought at Falkirk in 1298 with the army of England.")
 
 
+def test_a_number_tells_one_subject_from_another() -> None:
+    road = Passage(
+        "29", "New Jersey Route 29 is a state highway in the state of New Jersey.", title="New Jersey Route 29"
+    )
+    assert found(road, question="Tell me about New Jersey Route 29.")
+    assert found(road, question="Tell me about New Jersey Route 29 in 3 sentences.")
+    assert not found(road, question="Tell me about New Jersey Route 50.")
+    assert found(LOUDOUN, question="Tell me about Lord Loudoun in 3 sentences.")
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "Loudoun was a Scot.",
+        "On the same day Lord Loudoun was born in Galston in Ayrshire.",
         "Loudoun " + "and Loudoun " * 45 + "came.",
         "However, Loudoun was born in Galston in May of the year 1705.",
         "This Lord Loudoun was born in Galston in May of the year 1705.",
