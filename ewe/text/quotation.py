@@ -18,12 +18,13 @@ FEWEST_WORDS, MOST_WORDS = 8, 45
 _ABOUT = 0.5  # Share of the names of what is asked about that a sentence and its passage's title must have.
 _SAID = 0.75  # Share of a sentence's words that one sentence has said, from which on it says nothing new.
 _DECIDES = 0.5  # What it counts that a check was decided by a sentence, beside shares of words.
-_BEGINS = 1.0  # What it counts that a sentence says what its subject is, where an answer begins.
+_BEGINS = 1.5  # What it counts that a sentence says what its subject is, where an answer begins,
+_NAMES_FIRST = 0.5  # and that it begins with the whole name of the subject.
 _ALIKE = 0.35  # Share of the wording's words from which on a sentence need not name the subject of its own article.
 
 _WRAPPED = re.compile(r"(?<=[^\n]{40})\n(?=[^\n])")  # a line break in running text, not one after a heading
 # No list item, markup or citation mark, and an end.
-_WHOLE = re.compile(r"[\"“‘']?(?:\d|[^\W\d_])[^\n\[\]{}<>|@#*=^~\\_]*[.!][\"”’']?\Z")
+_WHOLE = re.compile(r"[\"“‘']{0,2}(?:\d|[^\W\d_])[^\n\[\]{}<>|@#*=^~\\_]*[.!][\"”’']{0,2}\Z")
 _SAYS_WHAT = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one)\b")
 _FIRST_WORDS = 8
 _URL = re.compile(r"https?:|www\.")
@@ -73,7 +74,7 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     """Whole sentences of the passages that tell something new about the same, and can be understood there; best first.
 
     Better is what has more words of the wording, of the question and of its names, by the veracity of its passage. An
-    answer begins with a sentence that says what its subject is, if there is one.
+    answer begins with a sentence that says what its subject is, or names it first, if there is one.
     """
     names, wording, question = place.names, _stems(place.wording), _stems(subject_of(place.question))
     said = [_stems(sentence) for sentence in place.said]
@@ -89,7 +90,7 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
                 continue
             likeness = alike + _share(question, own | title) + _share(names, own)
             likeness += _DECIDES * any(text in other for other in place.decided_by)
-            likeness += _BEGINS * (not said and _says_what_it_is(text, names))
+            likeness += _beginning(text, names) if not said else 0.0
             found[text] = likeness * passage.veracity, Quotation(passage, text)
     ranked = sorted(found.values(), key=lambda pair: pair[0], reverse=True)
     return [quotation for _, quotation in ranked]
@@ -120,11 +121,13 @@ def _fits(
     return is_about and is_named and all(_share(own, before) < _SAID for before in said)
 
 
-def _says_what_it_is(text: str, names: AbstractSet[str]) -> bool:
-    """Whether a sentence begins with the subject and goes on with what it is: "Loudoun was a commander"."""
+def _beginning(text: str, names: AbstractSet[str]) -> float:
+    """How well a sentence begins an answer: "Loudoun was a commander", "The Battle of Falkirk took place in 1298"."""
     verb = _SAYS_WHAT.search(text)
     first = text[: verb.start()] if verb else ""
-    return bool(verb) and len(words(first)) <= _FIRST_WORDS and _share(names, _stems(first)) >= _ABOUT
+    if verb and len(words(first)) <= _FIRST_WORDS and _share(names, _stems(first)) >= _ABOUT:
+        return _BEGINS
+    return _NAMES_FIRST * (names <= {stem(word) for word in words(text)[:_FIRST_WORDS]})
 
 
 def _whole_sentences(text: str) -> Iterator[str]:

@@ -81,6 +81,11 @@ def test_what_cannot_stand_alone_is_no_quotation(text: str) -> None:
     assert not found(Passage("p", text, title="Lord Loudoun"))
 
 
+def test_a_title_may_stand_in_doubled_quotation_marks() -> None:
+    song = Passage("song", '""Sorry"" is a song by the singer Madonna from her tenth album.', title="Sorry")
+    assert found(song, question="Tell me about Madonna's song Sorry.")
+
+
 def test_a_line_break_in_running_text_is_white_space() -> None:
     text = "Lord Loudoun was born in Galston, in the county of\nAyrshire, in May of the year 1705."
     assert found(Passage("p", text)) == [text.replace("\n", " ")]
@@ -106,6 +111,15 @@ def test_an_answer_begins_with_what_its_subject_is() -> None:
     wording = "Lord Loudoun replaced Abercrombie early in 1758."
     assert found(replaced, what, wording=wording)[0] == what.text
     assert found(replaced, what, wording=wording, said=[BORN])[0] == replaced.text
+
+
+def test_an_answer_rather_begins_with_the_subject_than_with_something_about_it() -> None:
+    fought = "The Battle of Falkirk took place in July 1298 near the town in Scotland."
+    later = "Many years later a monument to the Battle of Falkirk was put up near the town in Scotland."
+    falkirk = Passage("falkirk", f"{later} {fought}", title="Falkirk")
+    question, wording = "Tell me about the Battle of Falkirk.", "It is a battle that has a monument in the town."
+    assert found(falkirk, question=question, wording=wording)[0] == fought
+    assert found(falkirk, question=question, wording=wording, said=["It was a battle."])[0] == later
 
 
 def test_of_its_own_article_a_sentence_like_the_wording_need_not_name_the_subject() -> None:
