@@ -114,7 +114,9 @@ class FeedbackConfig(Settings):
     datastore tells everything, so that what it does not bear is unsupported, and refuted; requests may say otherwise.
     rewrite_when: whether only refuted sentences are written again, or all that are not supported, as with the paper's
     verifier, which knows nothing between. wordings: how many are drawn at a rewrite. on_exhausted: what becomes of the
-    last attempt. nest_*: by the paper's letters, with the number of passages and the longest span.
+    last attempt. auto, for both: where a request for an overview is answered with passages in the prompt, all that
+    are not supported, and a quotation or else the best wording; elsewhere only the refuted, and the best. nest_*: by
+    the paper's letters, with the number of passages and the longest span.
     """
 
     retrieve_every: int = Field(1, gt=0)
@@ -128,10 +130,10 @@ class FeedbackConfig(Settings):
     retrieval_top_k: int = Field(4, gt=0)
     retrieval_threshold: float = 0.0
     forms: tuple[FeedbackForm, ...] = ("refuting", "supporting")
-    rewrite_when: Literal["refuted", "unsupported"] = "refuted"
+    rewrite_when: Literal["auto", "refuted", "unsupported"] = "auto"
     max_attempts: int = Field(3, gt=0)
     wordings: int = Field(1, gt=0, le=64)
-    on_exhausted: Literal["keep_best", "drop", "flag", "quote"] = "keep_best"
+    on_exhausted: Literal["auto", "keep_best", "drop", "flag", "quote"] = "auto"
     on_repeat: Literal["drop", "keep"] = "drop"
     mode: Literal["blocking", "optimistic"] = "blocking"
     closed_world: bool = False

@@ -20,7 +20,7 @@ from ewe.engine.sentence_checks import SentenceState
 from ewe.policies.rag import remember_question
 from ewe.policies.replacements import GoesBack, draw, quote
 from ewe.text.check_result import CODE, REPETITIONS
-from ewe.text.search_text import subject_of
+from ewe.text.search_text import asks_for_all, subject_of
 from ewe.text.sentences import code_blocks, is_inside
 from ewe.types import Lane, Verdict
 
@@ -38,6 +38,7 @@ def ewe(answer: Answer, settings: FeedbackConfig) -> Steps:
 
     In optimistic mode nothing waits for verdicts; the text is the same.
     """
+    settings = settled(settings, answer)
     every_r = settings.retrieve_every if answer.can_retrieve else 0
     every_v = settings.verify_every if answer.can_verify else 0
     dropped: set[int] = set()  # which sentences were left out once, by their numbers
@@ -55,6 +56,16 @@ def ewe(answer: Answer, settings: FeedbackConfig) -> Steps:
             case Verified() as check:
                 if not (yield from _goes_back(answer, settings, check, dropped)):
                     answer.settle(check.sentence, check.state)
+
+
+def settled(settings: FeedbackConfig, answer: Answer) -> FeedbackConfig:
+    """The settings with what "auto" stands for: an overview is held to the passages that stand in its prompt."""
+    is_held = answer.prompt_places is not None and asks_for_all(answer.question)
+    chosen = {
+        "rewrite_when": "unsupported" if is_held else "refuted",
+        "on_exhausted": "auto" if is_held else "keep_best",
+    }
+    return settings.model_copy(update={name: to for name, to in chosen.items() if getattr(settings, name) == "auto"})
 
 
 def _retrieve(answer: Answer, settings: FeedbackConfig) -> Steps:
@@ -105,9 +116,10 @@ def _rewrite(answer: Answer, settings: FeedbackConfig, check: Verified, dropped:
         if (yield from draw(answer, settings, check.sentence)) and answer.is_finished:
             yield from _verify(answer, settings)  # what follows the sentence
         return True
+    if settings.on_exhausted in ("auto", "quote") and not answer.has_grammar and (yield from quote(answer, check)):
+        return True
     if settings.on_exhausted in ("drop", "quote") and not answer.has_grammar:
-        is_quoted = settings.on_exhausted == "quote" and (yield from quote(answer, check))
-        return is_quoted or (yield from _drop(answer, check, dropped))
+        return (yield from _drop(answer, check, dropped))
     best = max(reversed(attempts), key=lambda attempt: attempt.rank)
     if settings.on_exhausted == "flag" or best is attempts[-1]:
         return False
@@ -121,7 +133,11 @@ def _compare(answer: Answer, settings: FeedbackConfig, check: Verified) -> GoesB
     What was refuted on disputed evidence may be true, and what nothing speaks of may be made up.
     """
     best = max(reversed(answer.attempts(check.sentence)), key=lambda attempt: attempt.state.support, default=None)
-    if best is None or settings.on_exhausted != "keep_best" or best.state.support < check.state.support + _MUCH_MORE:
+    if (
+        best is None
+        or settings.on_exhausted not in ("auto", "keep_best")
+        or best.state.support < check.state.support + _MUCH_MORE
+    ):
         return False
     answer.reject(check.sentence, check.state)
     yield Restore(check.sentence, best, "less supported")

@@ -42,6 +42,11 @@ def subject_of(request: str) -> str:
     return topic + line + subject if subject else request
 
 
+def asks_for_all(request: str) -> bool:
+    """Whether a request asks for what there is to say of a subject, like "Tell me about ...", not for one thing."""
+    return subject_of(request) != request
+
+
 # Fewer than the function words: "first", "born" or "founded" may be what a question is about.
 IN_ANY_QUESTION = (
     PRONOUNS

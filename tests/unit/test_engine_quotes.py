@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,16 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mock_engine import ALPHABET, Bench
 
-from ewe.config import Config
+from ewe.config import Config, FeedbackConfig
 from ewe.engine.detokenizer import Detokenizer
 from ewe.engine.quoting import written
 from ewe.engine.stream_events import StreamEvent
+from ewe.policies import ewe as policy_ewe
 from ewe.server.answers import ewe_result
 from ewe.text.quotation import Quotation
 from ewe.types import Claim, Evidence, Generation, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.types.sampling_params import SamplingParams
 
-NO, YES = Verdict.REFUTED, Verdict.SUPPORTED
+NO, YES, MAYBE = Verdict.REFUTED, Verdict.SUPPORTED, Verdict.INCONCLUSIVE
 PROMPT = "Tell me about Dia Bee:"
 FOUND = "Dia Bee is a big old ice cave in far hills."
 FACTS = Passage("facts", f"Cold air. {FOUND} And so Dia Bee is in all of the old books here.", "Dia Bee", "books")
@@ -105,6 +107,35 @@ def test_without_a_sentence_to_quote_it_is_left_out() -> None:
     generation, _ = write(config(), script, Answers({"Aa.": [NO], "Ab.": [NO]}, other))
     assert "drop" in reasons(generation)
     assert not any(sentence.quotes for sentence in generation.sentences)
+
+
+@pytest.mark.parametrize(
+    ("question", "places", "rewritten", "then"),
+    [
+        ("Tell me about Dia Bee", 10, "unsupported", "auto"),
+        ("When was Dia Bee found?", 10, "refuted", "keep_best"),
+        ("Tell me about Dia Bee", None, "refuted", "keep_best"),
+    ],
+)
+def test_only_overviews_are_held_to_the_passages_in_their_prompt(
+    question: str, places: int | None, rewritten: str, then: str
+) -> None:
+    answer: Any = SimpleNamespace(question=question, prompt_places=places)
+    settled = policy_ewe.settled(FeedbackConfig(), answer)
+    assert (settled.rewrite_when, settled.on_exhausted) == (rewritten, then)
+    own = policy_ewe.settled(FeedbackConfig(rewrite_when="refuted", on_exhausted="flag"), answer)
+    assert (own.rewrite_when, own.on_exhausted) == ("refuted", "flag")
+
+
+def test_an_overview_keeps_the_best_wording_where_nothing_can_be_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy_ewe, "settled", lambda feedback, answer: feedback)
+    script = words("Good. Aa. Bb.", "Good. Ab. Bb.")
+    other = Passage("other", "Each hill in the far land is a big old ice hill.")
+    settings = config(rewrite_when="unsupported", on_exhausted="auto")
+    generation, _ = write(settings, script, Answers({"Aa.": [MAYBE], "Ab.": [NO]}, other))
+    assert generation.text.startswith("Good. Aa.")
+    quoting, _ = write(settings, ending("Good. Aa.", "Good. Ab."), refuting("Aa.", "Ab."))
+    assert quoting.text == f"Good. {FOUND}"
 
 
 def test_nothing_is_quoted_twice() -> None:
