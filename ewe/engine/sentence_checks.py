@@ -114,19 +114,19 @@ class Progress:
 class FeedbackState:
     """What one sequence's policy is doing, and what is known of its sentences.
 
-    steps: the policy's generator, None once it has ended; every, asked: when its text is to pause, and what it has
-    asked for since. retrieval: the one under way; checks: those under way, oldest first. paused_at,
+    steps: the policy's generator, None once it has ended; every: when its text is to pause; queued_effects: what it has
+    yielded since. retrieval: the one under way; checks: those under way, oldest first. paused_at,
     checks_awaited_since: seconds of time.monotonic. states: what is known of each sentence. attempts: rejected wordings
-    by the code point at which the sentence starts. rewinds: how often the text went back. hot_sentence: index of the
+    by the code point at which the sentence starts. rewinds: how often the text went back. retry_sentence: index of the
     sentence that is drawn at a raised temperature. drawing: wordings that are asked for, or on their way; judging: the
-    check of `judged`, when they are there. side: what the policy waits for beside the text; num_asked: how many texts
-    it has asked for; draft: the last one that was an answer of its own; check_latency_s: of the last check of given
-    texts. is_composed: whether the text is not drawn from the request's prompt, but made of such texts.
+    check of `judged`, when they are there. side: what the policy waits for beside the text; num_side_texts: how many
+    texts it has asked for; last_answer: the last of them that was an answer of its own; check_latency_s: of the last
+    check of given texts. is_composed: whether the text is not drawn from the request's prompt, but made of such texts.
     """
 
     steps: Generator[Any, Any, Any] | None = None
     every: tuple[int, ...] = ()
-    asked: list[Any] = field(default_factory=list)
+    queued_effects: list[Any] = field(default_factory=list)
     retrieval: Job | None = None
     checks: deque[Check] = field(default_factory=deque)
     paused_at: float | None = None
@@ -135,10 +135,10 @@ class FeedbackState:
     states: list[SentenceState | None] = field(default_factory=list)
     attempts: dict[int, list[Attempt]] = field(default_factory=dict)
     rewinds: int = 0
-    hot_sentence: int | None = None
+    retry_sentence: int | None = None
     side: SideWork | None = None
-    num_asked: int = 0
-    draft: Sequence | None = None
+    num_side_texts: int = 0
+    last_answer: Sequence | None = None
     check_latency_s: float = 0.0
     is_composed: bool = False
     drawing: Drawing | None = None

@@ -37,7 +37,7 @@ class History:
         self._sequence = sequence
         self._states: dict[int, Any] = {}
         self.rewinds = 0
-        rewinder = bench.core.policies._rewinder
+        rewinder = bench.core.policies.effect_runner._rewinder
         go_back = rewinder.rewind
 
         def checked(target: EngineSequence, index: int, reason: str) -> None:

@@ -134,9 +134,9 @@ def test_whatever_ends_the_answer_gives_every_block_back(kind: str) -> None:
         assert bench.step()
     bench.step()
     if kind == "abort":
-        bench.core.abort("a")
+        bench.core.active.abort("a")
     elif kind == "deadline":
-        bench.core.end(sequence, "timeout")
+        bench.core.active.end(sequence, "timeout")
     elif kind == "nan":
         bench.runner.nan_if = lambda context: "ell me" in context
     else:
@@ -145,7 +145,7 @@ def test_whatever_ends_the_answer_gives_every_block_back(kind: str) -> None:
     reasons = {"abort": "abort", "deadline": "timeout", "nan": "error", "pass": "error"}
     assert finished["a", 0].finish_reason == reasons[kind]
     assert ("b", 0) in finished
-    assert not bench.core.sequences
+    assert not bench.core.active.sequences
 
 
 @settings(max_examples=15)
