@@ -55,7 +55,7 @@ class ActiveSequences:
         """Ends a sequence and the answers that wait for its prompt, in whatever state; one that has ended stays so."""
         if sequence.is_finished:
             return
-        side = sequence.feedback.side
+        side = sequence.policy.side
         for text in () if side is None else side.texts:
             self.end(text, reason, error)
         sequence.finish, sequence.error = reason, error
@@ -74,7 +74,7 @@ class ActiveSequences:
         A retriever that got the queries of thousands of requests at once would answer none of them in time.
         """
         room = self.max_num_seqs - sum(
-            item.schedule.is_started and not item.schedule.is_admitted and not item.feedback.is_composed
+            item.schedule.is_started and not item.schedule.is_admitted and not item.policy.is_composed
             for item in self.sequences
         )
         if room <= 0:
@@ -117,8 +117,8 @@ class ActiveSequences:
 
     def _begin_drawing(self, sequence: Sequence) -> list[Sequence]:
         """The sequences that draw the wordings that a sequence waits for; they come right after it."""
-        assert sequence.feedback.drawing is not None
-        sides = wordings.begin(sequence, sequence.feedback.drawing, self.memory_manager)
+        assert sequence.policy.drawing is not None
+        sides = wordings.begin(sequence, sequence.policy.drawing, self.memory_manager)
         position = self.sequences.index(sequence) + 1
         self.sequences[position:position] = sides
         return sides
@@ -140,7 +140,7 @@ class ActiveSequences:
             self.on_finish(sequence, generation)
         else:
             self.policies.take_replies(sequence.parent)
-        drawing = sequence.feedback.drawing
+        drawing = sequence.policy.drawing
         # Those that wait for its prompt, and those that draw for it, end with it.
         for other in (*sequence.siblings, *(drawing.sides if drawing is not None else ())):
             self.end(other, sequence.finish or "error", sequence.error)

@@ -66,4 +66,4 @@ def _record_check(answer: Sequence, start: int, wording: str, result: Verificati
     answer.sources.update({item.passage.id: item.passage for item in result.evidence})
     place = {"start": start, "end": start + len(wording), "text": wording, "attempt": attempt}
     answer.record("checking", number=len(answer.output_text.sentences) + 1, **place)
-    answer.record("verification", **place, **described(result), latency_s=answer.feedback.check_latency_s)
+    answer.record("verification", **place, **described(result), latency_s=answer.policy.check_latency_s)

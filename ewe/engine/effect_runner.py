@@ -9,10 +9,10 @@ from ewe.config import FeedbackConfig
 from ewe.engine import effects, wordings
 from ewe.engine.memory_manager import MemoryManager
 from ewe.engine.output import record_checking
+from ewe.engine.policy_state import Check
 from ewe.engine.prompt_passages import PromptPassages
 from ewe.engine.quoting import Quoter
 from ewe.engine.rewind import Rewinder
-from ewe.engine.sentence_checks import Check
 from ewe.engine.sequence import Sequence
 from ewe.engine.side_runner import SideRunner
 from ewe.engine.workers import Worker
@@ -42,7 +42,7 @@ class EffectRunner:
         """Does what a policy has yielded; returns the result."""
         match effect:
             case effects.Retrieve() | effects.Verify():
-                sequence.feedback.queued_effects.append(effect)
+                sequence.policy.queued_effects.append(effect)
             case effects.Remember():
                 return self._remember(sequence, effect)
             case effects.Forget():
@@ -82,9 +82,9 @@ class EffectRunner:
 
         Raises ValueError for what nobody can answer.
         """
-        queued, sequence.feedback.queued_effects = sequence.feedback.queued_effects, []
+        queued, sequence.policy.queued_effects = sequence.policy.queued_effects, []
         if queued and sequence.schedule.is_admitted:
-            sequence.feedback.paused_at = time.monotonic()
+            sequence.policy.paused_at = time.monotonic()
             names = ["retrieval" if isinstance(effect, effects.Retrieve) else "verification" for effect in queued]
             sequence.record("pause", **{"for": names})
         for effect in queued:
@@ -94,16 +94,16 @@ class EffectRunner:
                 self._verify(sequence, effect)
 
     def _retrieve(self, sequence: Sequence, effect: effects.Retrieve) -> None:
-        if self.retrieval is None or sequence.feedback.retrieval is not None:
+        if self.retrieval is None or sequence.policy.retrieval is not None:
             raise ValueError("Retrieve: there is no retriever, or one retrieval is under way")
         sequence.record("retrieving", query=effect.query)
         query = Query(effect.query, sequence.request.memory, effect.top_k)
-        sequence.feedback.retrieval = self.retrieval.submit(query, self.config.timeout)
+        sequence.policy.retrieval = self.retrieval.submit(query, self.config.timeout)
 
     def _verify(self, sequence: Sequence, effect: effects.Verify) -> None:
         if self.verification is None:
             raise ValueError("Verify: there is no verifier")
-        text, spans, state = sequence.output_text.text, sequence.output_text.sentences, sequence.feedback
+        text, spans = sequence.output_text.text, sequence.output_text.sentences
         new_request = partial(VerificationRequest, closed_world=sequence.request.original.closed_world)
         requests = []
         for index in effect.sentences:
@@ -111,4 +111,5 @@ class EffectRunner:
             requests.append(new_request(sequence.request.question, text[:start], text[start:end]))
             record_checking(sequence, index)
         job = self.verification.submit(requests, self.config.timeout)
-        state.checks.append(Check(job, effect.sentences, effect.wait, state.progress.retrieved))
+        retrieved = sequence.feedback.progress.retrieved
+        sequence.policy.checks.append(Check(job, effect.sentences, effect.wait, retrieved))

@@ -122,7 +122,7 @@ class MemoryManager:
 
     def take_snapshots(self, sequence: Sequence) -> None:
         """Gives every check that has none the memory as it is now."""
-        for check in sequence.feedback.checks:
+        for check in sequence.policy.checks:
             if check.snapshot is None:
                 check.snapshot = sequence.memory.units
                 for unit in check.snapshot:
@@ -155,7 +155,7 @@ class MemoryManager:
         """Gives back every reference when the sequence ends."""
         self.suspend(sequence)
         sequence.schedule.pending_units.clear()
-        sequence.feedback.checks.clear()
+        sequence.policy.checks.clear()
         sequence.memory.clear()
 
     def suspend(self, sequence: Sequence) -> None:
@@ -182,7 +182,7 @@ class MemoryManager:
             raise
         fresh = iter(taken)
         sequence.memory.restore(_with_encoded(sequence.memory.units, fresh))
-        for check in sequence.feedback.checks:
+        for check in sequence.policy.checks:
             check.snapshot = None if check.snapshot is None else _with_encoded(check.snapshot, fresh)
 
     def fork(self, source: Sequence, target: Sequence) -> None:
@@ -199,7 +199,7 @@ class MemoryManager:
     def _held(self, sequence: Sequence) -> Iterator[EncodedUnit]:
         for unit in sequence.memory.units:
             yield unit.encoded
-        for check in sequence.feedback.checks:
+        for check in sequence.policy.checks:
             for unit in check.snapshot or ():
                 yield unit.encoded
 

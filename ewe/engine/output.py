@@ -50,7 +50,7 @@ def complete(sequence: Sequence) -> Generation:
     sequence.record("finish", reason=sequence.finish)
     stats.tokens_kept = len(output.ids)
     stats.tokens_discarded = _num_discarded(sequence)
-    if not sequence.feedback.is_composed:
+    if not sequence.policy.is_composed:
         stats.prompt_tokens += sequence.request.num_prompt_tokens  # its policy may have asked for texts before
     stats.sentences = len(output.sentences)
     stats.total_s = time.monotonic() - sequence.arrived
@@ -136,7 +136,7 @@ def _commit(sequence: Sequence, index: int, state: SentenceState) -> None:
 
 def _num_discarded(sequence: Sequence) -> int:
     """Tokens that did not become the text; those of a composed one have been counted where they were written."""
-    own = len(sequence.output_text.ids) if sequence.feedback.is_composed else 0
+    own = len(sequence.output_text.ids) if sequence.policy.is_composed else 0
     return max(sequence.stats.tokens_discarded - own, 0)
 
 

@@ -64,12 +64,12 @@ class PolicyRunner:
         places = in_prompt.most if in_prompt is not None and in_prompt.fits(sequence) else None
         can_retrieve = self.policy.retrieves and runner.retrieval is not None
         answer = Answer(sequence, is_first, can_retrieve, can_verify, places, self.remembers, self.feedback)
-        sequence.feedback.steps = self.policy(answer, self.pipeline if self.policy.asks else self.config)
+        sequence.policy.steps = self.policy(answer, self.pipeline if self.policy.asks else self.config)
         self._resume(sequence)
 
     def after_token(self, sequence: Sequence) -> None:
         """Pauses a text that has a token more, if its policy asked for that now."""
-        output, every = sequence.output_text, sequence.feedback.every
+        output, every = sequence.output_text, sequence.policy.every
         if sequence.finish is None:
             if not any(len(output) % number == 0 for number in every):
                 return
@@ -103,10 +103,10 @@ class PolicyRunner:
 
     def take_replies(self, sequence: Sequence) -> None:
         """Resumes a policy that waits for side work, if all of it is there."""
-        side = sequence.feedback.side
+        side = sequence.policy.side
         if side is None or not side.is_done:
             return
-        sequence.feedback.side, result = None, side.result()
+        sequence.policy.side, result = None, side.result()
         if result is None and sequence.finish is not None:
             self._end(sequence, sequence.finish, sequence.error)
         else:
@@ -114,10 +114,10 @@ class PolicyRunner:
 
     def close(self, sequence: Sequence) -> None:
         """Ends the policy of a sequence that has ended; at a deadline its draft has to do, if it has nothing else."""
-        state = sequence.feedback
+        state = sequence.policy
         if state.is_composed and sequence.finish == "timeout" and state.last_answer and not sequence.output_text.text:
             adopt(sequence, state.last_answer, sequence.finish)
-        steps, sequence.feedback.steps = sequence.feedback.steps, None
+        steps, sequence.policy.steps = sequence.policy.steps, None
         if steps is not None:
             try:
                 steps.close()
@@ -126,7 +126,7 @@ class PolicyRunner:
 
     def _resume(self, sequence: Sequence, result: Any = None) -> None:
         """Tells a policy what has happened and does what it yields, until it waits; its fault ends its request."""
-        steps = sequence.feedback.steps
+        steps = sequence.policy.steps
         if steps is None:
             return
         try:
@@ -140,7 +140,7 @@ class PolicyRunner:
 
     def _run(self, sequence: Sequence, steps: effects.Steps | Asking, result: Any) -> None:
         """Until the policy writes on, waits for side work, or has come to its end, or to that of its answer."""
-        state = sequence.feedback
+        state = sequence.policy
         while True:
             try:
                 effect = steps.send(result)
@@ -162,7 +162,7 @@ class PolicyRunner:
         """Makes the answer of what a policy has returned."""
         match ending:
             case None:  # the text goes on by itself
-                sequence.feedback.is_composed = False
+                sequence.policy.is_composed = False
             case Ask():
                 self.effect_runner.side.begin(sequence, ending)
             case Reply(finish_reason=reason, source=source):
@@ -174,7 +174,7 @@ class PolicyRunner:
                 self._end(sequence, reason)
 
     def _end_retrieval(self, sequence: Sequence) -> None:
-        job, sequence.feedback.retrieval = sequence.feedback.retrieval, None
+        job, sequence.policy.retrieval = sequence.policy.retrieval, None
         assert job is not None
         hits = retrieved_passages(job, self.config.retrieval_threshold)
         record_retrieval(sequence, job, hits)
@@ -182,7 +182,7 @@ class PolicyRunner:
 
     def _end_check(self, sequence: Sequence) -> None:
         """Tells of the oldest check, which is open until the last of its sentences: a rewind returns to its memory."""
-        state, check = sequence.feedback, sequence.feedback.checks[0]
+        state, check = sequence.policy, sequence.policy.checks[0]
         if state.checks_awaited_since is not None:
             sequence.stats.verification_wait_s += time.monotonic() - state.checks_awaited_since
             state.checks_awaited_since = None
@@ -198,7 +198,7 @@ class PolicyRunner:
 
     def _note(self, sequence: Sequence, action: Action) -> None:
         """Notes that a pause is over, or that the sequence waits for verdicts alone from now on."""
-        state = sequence.feedback
+        state = sequence.policy
         if action is Action.RUN:
             self.memory_manager.take_snapshots(sequence)
             if state.paused_at is not None:
@@ -210,7 +210,7 @@ class PolicyRunner:
     def _end(self, sequence: Sequence, reason: FinishReason, error: str = "") -> None:
         """Ends a text with its policy, and gives up what was to come into its memory."""
         self.close(sequence)
-        sequence.feedback.every = ()
+        sequence.policy.every = ()
         sequence.void_placeholder()
         self.memory_manager.drop_pending(sequence)
         sequence.output_text.finish()

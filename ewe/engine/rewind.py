@@ -63,14 +63,14 @@ class Rewinder:
 
     def _return_memory(self, sequence: Sequence) -> None:
         """Gives up all that is under way and goes back to the memory that the oldest open check saw."""
-        state = sequence.feedback
-        state.retrieval = None
+        policy, progress = sequence.policy, sequence.feedback.progress
+        policy.retrieval = None
         self.memory_manager.drop_pending(sequence)
-        for position, check in enumerate(state.checks):
+        for position, check in enumerate(policy.checks):
             if position == 0:
-                state.progress.retrieved = min(state.progress.retrieved, check.retrieved)
+                progress.retrieved = min(progress.retrieved, check.retrieved)
             if position == 0 and check.snapshot is not None:
                 self.memory_manager.restore(sequence, check.snapshot)
             else:
                 self.memory_manager.drop_snapshot(check.snapshot)
-        state.checks.clear()
+        policy.checks.clear()

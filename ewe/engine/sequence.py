@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ewe.engine.grammar import Grammar
 from ewe.engine.kvcache.block_table import BlockTable
 from ewe.engine.output_text import OutputText
+from ewe.engine.policy_state import PolicyState
 from ewe.engine.request import TokenizedRequest
 from ewe.engine.sampler import PromptScore, SamplingRow
 from ewe.engine.schedule_state import ScheduleState
@@ -46,6 +47,7 @@ class Sequence:
     output_text: OutputText
     table: BlockTable
     memory: WorkingMemory
+    policy: PolicyState = field(default_factory=PolicyState)
     feedback: FeedbackState = field(default_factory=FeedbackState)
     schedule: ScheduleState = field(default_factory=ScheduleState)
     siblings: list[Sequence] = field(default_factory=list)

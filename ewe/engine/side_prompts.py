@@ -42,8 +42,8 @@ class SidePrompts:
         Passages may take no more than leaves the text its tokens, or half of the context if it may have more. Raises
         PromptTooLongError if the rest of the prompt is too long.
         """
-        parent.feedback.num_side_texts += 1
-        seed = seed_of(parent.request.seed, parent.index, parent.feedback.num_side_texts)
+        parent.policy.num_side_texts += 1
+        seed = seed_of(parent.request.seed, parent.index, parent.policy.num_side_texts)
         own = parent.request.params
         num_written = len(self.encode(ask.begin)) if ask.begin else 0
         is_inner = ask.text is not None and not is_answer
@@ -105,7 +105,7 @@ def apart(request: Sequence) -> list[Sequence]:
     """The answers of a request, each of which asks on its own and has its documents."""
     answers, request.siblings = [request, *request.siblings], []
     for answer in answers:
-        answer.feedback.is_composed = True
+        answer.policy.is_composed = True
     for answer in answers[1:]:
         answer.trace.extend(request.trace)
         answer.schedule.pending_units = list(request.schedule.pending_units)

@@ -95,12 +95,12 @@ class SideRunner:
         )
         parent.output_text, parent.grammar, parent.sentence = source.output_text, source.grammar, source.sentence
         parent.schedule.pending_units = source.schedule.pending_units
-        parent.feedback.is_composed = False
+        parent.policy.is_composed = False
 
     def _generate(self, parent: Sequence, step: Generate) -> None:
         texts = self._build(parent, step)
         if texts is not None:
-            parent.feedback.side = SideWork(partial(self._replies, parent, step, texts), tuple(texts))
+            parent.policy.side = SideWork(partial(self._replies, parent, step, texts), tuple(texts))
             self.started += texts
         else:
             parent.finish = "length"  # the answer is as long as it may be
@@ -135,7 +135,7 @@ class SideRunner:
         )
         for text, ask in zip(texts, step.asks, strict=True):
             if ask.text is None and not ask.begin:
-                parent.feedback.last_answer = text
+                parent.policy.last_answer = text
         failed = next((text for text in texts if text.finish in ("error", "abort", "timeout")), None)
         if failed is not None:
             parent.finish, parent.error = failed.finish, failed.error
@@ -178,7 +178,7 @@ class SideRunner:
             parent.record("retrieving", query=text)
         queries = [Query(text, parent.request.memory, step.top_k) for text in step.queries]
         jobs = tuple(retrieval.submit(query, self.config.timeout) for query in queries)
-        parent.feedback.side = SideWork(partial(self._found, parent, jobs), jobs=jobs)
+        parent.policy.side = SideWork(partial(self._found, parent, jobs), jobs=jobs)
 
     def _found(self, parent: Sequence, jobs: tuple[Job, ...]) -> list[tuple[Passage, ...]]:
         """The passages of finished retrievals, which go into the trace."""
@@ -194,12 +194,12 @@ class SideRunner:
         closed_world = parent.request.original.closed_world
         requests = [replace(request, closed_world=closed_world) for request in step.requests]
         job = verification.submit(requests, self.config.timeout)
-        parent.feedback.side = SideWork(partial(self._checked, parent, job), jobs=(job,))
+        parent.policy.side = SideWork(partial(self._checked, parent, job), jobs=(job,))
 
     def _checked(self, parent: Sequence, job: Job) -> list[VerificationResult]:
         """The results of a finished check, each with the reason if it failed."""
         parent.stats.verifications += 1
         parent.stats.verification_wait_s += job.latency_s
-        parent.feedback.check_latency_s = job.latency_s
+        parent.policy.check_latency_s = job.latency_s
         results: list[VerificationResult] = job.result
         return [VerificationResult(notes=(job.error,))] * len(job.payload) if job.error else results

@@ -44,7 +44,7 @@ class EngineStatus:
 def status_of(engine: Engine, stalled_s: float) -> EngineStatus:
     """The figures of an engine's parts."""
     block_manager, cache, decoder = engine.block_manager, engine.memory_manager.cache, engine.decoder
-    sequences = [sequence for sequence in engine.core.active.sequences if not sequence.feedback.is_composed]
+    sequences = [sequence for sequence in engine.core.active.sequences if not sequence.policy.is_composed]
     running = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence in sequences)
     waiting = sum(1 + len(sequence.siblings) for sequence in sequences) - running
     return EngineStatus(

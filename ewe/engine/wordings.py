@@ -8,9 +8,10 @@ from functools import partial
 
 from ewe.engine.memory_manager import MemoryManager
 from ewe.engine.output import record_checking, show
+from ewe.engine.policy_state import Check
 from ewe.engine.sampler import Token
 from ewe.engine.schedule_state import ScheduleState
-from ewe.engine.sentence_checks import Check, FeedbackState
+from ewe.engine.sentence_checks import FeedbackState
 from ewe.engine.sequence import Sequence
 from ewe.engine.units.working_memory import WorkingMemory
 from ewe.engine.workers import Job, Worker
@@ -67,7 +68,7 @@ def ask(sequence: Sequence, sentence: int, count: int) -> None:
     _expect_quiet(sequence)
     if sentence != len(sequence.output_text.sentences) or count < 1:
         raise ValueError("Draw: the text does not end where the sentence begins, or none is asked for")
-    sequence.feedback.drawing = Drawing(sentence, count)
+    sequence.policy.drawing = Drawing(sentence, count)
 
 
 def begin(sequence: Sequence, drawing: Drawing, memory_manager: MemoryManager) -> list[Sequence]:
@@ -81,9 +82,9 @@ def begin(sequence: Sequence, drawing: Drawing, memory_manager: MemoryManager) -
 
 def collect(sequence: Sequence) -> tuple[Wording, ...]:
     """What has been drawn for a sequence, which goes on; what it took is in its counters."""
-    stats, drawing = sequence.stats, sequence.feedback.drawing
+    stats, drawing = sequence.stats, sequence.policy.drawing
     assert drawing is not None
-    sequence.feedback.drawing = None
+    sequence.policy.drawing = None
     stats.passes += max(side.stats.passes for side in drawing.sides)
     stats.decode_s += max(side.stats.decode_s for side in drawing.sides)
     wordings = tuple(_wording(side, drawing.sentence, len(sequence.output_text)) for side in drawing.sides)
@@ -102,13 +103,13 @@ def judge(sequence: Sequence, wordings: tuple[Wording, ...], verification: Worke
     request = sequence.request
     new_request = partial(VerificationRequest, closed_world=request.original.closed_world)
     requests = [new_request(request.question, wording.before, wording.text) for wording in wordings if wording.text]
-    sequence.feedback.judged = wordings
-    sequence.feedback.judging = verification.submit(requests, timeout)
+    sequence.policy.judged = wordings
+    sequence.policy.judging = verification.submit(requests, timeout)
 
 
 def judged(sequence: Sequence) -> tuple[tuple[Wording, ...], tuple[VerificationResult, ...], Job]:
     """The wordings, what the check that is over has found of each, and this check; the sequence goes on."""
-    state = sequence.feedback
+    state = sequence.policy
     wordings, job = state.judged, state.judging
     assert job is not None
     state.judged, state.judging = (), None
@@ -132,16 +133,16 @@ def take(sequence: Sequence, index: int, wordings: abc.Sequence[Wording], chosen
     sequence.end_text(stopped=wording.finish == "stop")
     if not wording.text:
         return
-    state = sequence.feedback
+    progress = sequence.feedback.progress
     show(sequence)  # before its check is announced
     record_checking(sequence, index)
     chosen_job = replace(job, result=[results[chosen]], on_done=None)
-    state.checks.append(Check(chosen_job, (index,), True, state.progress.retrieved))
-    state.progress.verified = index + 1
+    sequence.policy.checks.append(Check(chosen_job, (index,), True, progress.retrieved))
+    progress.verified = index + 1
 
 
 def _expect_quiet(sequence: Sequence) -> None:
-    state = sequence.feedback
+    state = sequence.policy
     if state.checks or state.retrieval is not None or state.drawing is not None or state.judging is not None:
         raise ValueError("Draw, Judge: something else is under way")
 

@@ -109,12 +109,12 @@ def test_waits_are_counted_and_traced() -> None:
 
 
 STATES = {
-    "waiting for passages": lambda s: s.feedback.retrieval is not None,
+    "waiting for passages": lambda s: s.policy.retrieval is not None,
     "encoding": lambda s: any(p.encoded is not None and not p.encoded.ready for p in s.schedule.pending_units),
     "units queued": lambda s: bool(s.schedule.pending_units),
-    "decoding": lambda s: len(s.output_text) > 2 and not s.feedback.checks and s.feedback.retrieval is None,
-    "waiting for a verdict": lambda s: bool(s.feedback.checks),
-    "finishing": lambda s: s.finish is not None and bool(s.feedback.checks),
+    "decoding": lambda s: len(s.output_text) > 2 and not s.policy.checks and s.policy.retrieval is None,
+    "waiting for a verdict": lambda s: bool(s.policy.checks),
+    "finishing": lambda s: s.finish is not None and bool(s.policy.checks),
 }
 
 

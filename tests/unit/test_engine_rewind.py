@@ -73,8 +73,8 @@ class History:
             assert now[3] == before[3][:-1]
         assert all(span.end <= len(now[2][0]) for span in now[-1])
         assert len(self._sequence.feedback.states) <= len(now[-1])
-        assert not self._sequence.feedback.checks
-        assert self._sequence.feedback.retrieval is None
+        assert not self._sequence.policy.checks
+        assert self._sequence.policy.retrieval is None
         self._states = {size: state for size, state in self._states.items() if size <= length or size == 1}
 
 

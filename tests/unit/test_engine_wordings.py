@@ -129,7 +129,7 @@ def test_whatever_ends_the_answer_gives_every_block_back(kind: str) -> None:
     bench.runner.strength = 6.0
     sequence = bench.add("a", "Tell me of it", SamplingParams(max_tokens=60, temperature=0.8, seed=3))
     bench.add("b", "of a", SamplingParams(max_tokens=30, temperature=0.8, seed=3))
-    while sequence.feedback.drawing is None or not sequence.feedback.drawing.sides:
+    while sequence.policy.drawing is None or not sequence.policy.drawing.sides:
         bench.release_due(Latencies())
         assert bench.step()
     bench.step()

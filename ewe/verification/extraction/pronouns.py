@@ -134,7 +134,7 @@ def _read(topic: _Topic, sentence_text: str, names: list[Name], known: list[Name
     topic.gender = "f" if word in _FEMALE else "m" if word in _MALE else topic.gender
     genders = (gender for pattern, gender in _GENDERED if subject and pattern.search(sentence_text))
     topic.gender = next(genders, topic.gender)
-    topic.is_person = topic.is_person or word in _PEOPLE or (subject is not None and _has_trait(sentence_text))
+    topic.is_person = topic.is_person or word in _PEOPLE or bool(subject and _PERSONAL_TRAIT.search(sentence_text))
     own = set(topic.name.words) if topic.name else set()
     people = {
         _full(name, known).text: _full(name, known)
@@ -142,10 +142,6 @@ def _read(topic: _Topic, sentence_text: str, names: list[Name], known: list[Name
         if name.may_be_person and own.isdisjoint(name.words)
     }
     topic.rivals = [name for name in people.values() if len(name.words) > 1]
-
-
-def _has_trait(sentence_text: str) -> bool:
-    return _PERSONAL_TRAIT.search(sentence_text) is not None
 
 
 def _subject(sentence_text: str, names: list[Name]) -> Name | None:
