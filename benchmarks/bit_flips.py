@@ -36,7 +36,7 @@ from ewe.longterm.store import Change, MemoryStore
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.dense import DenseRetriever
 from ewe.retrieval.ingest import ChunkRules, Request, build
-from ewe.retrieval.ingest.contents import info
+from ewe.retrieval.ingest.datastore_info import info
 from ewe.retrieval.store import PassageStore
 from ewe.text.words import words
 

@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 from benchmarks.common import Sections, build_tokenizer, parse_arguments, text_of
-from ewe.assembly import Engine, wire
+from ewe.assembly import wire
 from ewe.components import Components
 from ewe.config import Config
 from ewe.engine.attention.metadata import ForwardRow
@@ -31,6 +31,7 @@ from ewe.engine.kvcache.pool import KVPool, LayerShape
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.models.loader import LoadedModel
 from ewe.engine.request import Request
+from ewe.engine.running_engine import Engine
 from ewe.engine.sampler import SamplingRow
 from ewe.engine.static_decode import StaticDecoder
 from ewe.engine.static_step import StaticStep
@@ -152,8 +153,8 @@ def measure(rows: int, arguments: argparse.Namespace) -> dict[str, float]:
         params = SamplingParams(max_tokens=steps + 32, temperature=1.0, top_p=0.9, seed=number, ignore_eos=True)
         prompt = text_of(context, number)
         request = Request(prompt, params, documents, listener=events.append)
-        engine.core.add(engine.input_processor.build(str(number), request))
-    sequences = list(engine.core.sequences)
+        engine.core.active.add(engine.input_processor.build(str(number), request))
+    sequences = list(engine.core.active.sequences)
     while any(not sequence.output_text.ids for sequence in sequences):
         engine.core.step()
     gc.freeze()  # as the engine's own loop does

@@ -45,12 +45,12 @@ class Bystander:
         """Begins a text that no policy steers."""
         request = Request("A", self._params, listener=self._hear, is_plain=True)
         sequence = self._client.engine.input_processor.build(_BYSTANDER, request)
-        self._client._loop.do(lambda core: core.add(sequence))
+        self._client._loop.do(lambda core: core.active.add(sequence))
 
     def stop(self) -> None:
         """Ends the text that is being written."""
         self._goes_on = False
-        self._client._loop.do(lambda core: core.abort(_BYSTANDER))
+        self._client._loop.do(lambda core: core.active.abort(_BYSTANDER))
 
     def _hear(self, event: StreamEvent) -> None:
         now, last = time.perf_counter(), self._last

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ewe.components import Components
 from ewe.config import Config
-from ewe.config.known_models import MEMORY_READER
 from ewe.config.loading import LoadStep, OnLoad, ignore_step
-from ewe.config.registry import POLICIES, verifies
-from ewe.config.setting_names import AUTO
+from ewe.config.registry import verifies
 from ewe.engine import workers
+from ewe.engine.active_sequences import ActiveSequences
 from ewe.engine.attention.probe import attention_layers
 from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
 from ewe.engine.core import EngineCore
+from ewe.engine.effect_runner import EffectRunner
 from ewe.engine.effects import Policy
+from ewe.engine.engine_summary import EngineSummary
 from ewe.engine.grammar import Grammars
 from ewe.engine.input_processor import InputProcessor
 from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.engine.kvcache.pool import KVPool, TokenStates
+from ewe.engine.memory_manager import MemoryManager
 from ewe.engine.model_runner import ModelRunner, layer_shapes
 from ewe.engine.models.compiled import compile_layers
 from ewe.engine.models.device import in_own_stream
@@ -30,48 +32,20 @@ from ewe.engine.models.loader import LoadedModel, load_model
 from ewe.engine.out_of_memory import FrugalRunner, Runner, memory_for_graphs
 from ewe.engine.policy_runner import PolicyRunner
 from ewe.engine.precompute import open_precomputed
-from ewe.engine.prompt_maker import PromptMaker
-from ewe.engine.prompt_passages import PromptPassages
-from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.prompt_passages import open_prompt_passages
 from ewe.engine.request_tokenizer import Limits
+from ewe.engine.running_engine import Engine
 from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
 from ewe.engine.side_prompts import SidePrompts
 from ewe.engine.side_runner import SideRunner
-from ewe.engine.units.precomputed import PrecomputedUnits
+from ewe.engine.swapping import ContextSwapper
 from ewe.engine.units.unit_cache import UnitCache
 from ewe.engine.units.unit_text import UnitTokenizer
 from ewe.engine.workers import Worker
 from ewe.errors import ConfigError
-from ewe.policies.plain import plain
+from ewe.policies.named import named_policy, usable_policy
 from ewe.types import Generation
-from ewe.types.protocols import FeedbackBuilder
-
-if TYPE_CHECKING:
-    from ewe.engine.distributed.executor import Executor
-    from ewe.engine.static_decode import StaticDecoder
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """The parts of a running engine that its owner needs; decoder: None where no steps are captured.
-
-    executor: of the other ranks, None in one process.
-    """
-
-    config: Config
-    loaded: LoadedModel
-    core: EngineCore
-    input_processor: InputProcessor
-    manager: BlockManager
-    keeper: MemoryKeeper
-    unit_tokenizer: UnitTokenizer | None
-    changed: threading.Event
-    pool: KVPool
-    precomputed: PrecomputedUnits | None
-    budget: MemoryBudget | None
-    decoder: StaticDecoder | None = None
-    executor: Executor | None = None
 
 
 def build_engine(
@@ -133,7 +107,7 @@ def _build(
 ) -> Engine:
     if loaded.tokenizer is None and components.has_any:
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
-    if loaded.tokenizer is None and _named_policy(config).asks:
+    if loaded.tokenizer is None and named_policy(config).asks:
         raise ConfigError(f"this model has no tokenizer, and policy {config.policy} needs one: set policy to plain")
     shapes = layer_shapes(loaded.model)
     kept = _token_states(config, components, loaded)
@@ -162,7 +136,7 @@ def wire(
     budget: MemoryBudget | None = None,
 ) -> Engine:
     """The engine around a runner and its pool (tests bring a runner without a model)."""
-    manager = BlockManager(pool.num_blocks, pool.block_size)
+    block_manager = BlockManager(pool.num_blocks, pool.block_size)
     tokenizer = loaded.tokenizer
     memory = config.memory
     unit_tokenizer = UnitTokenizer(tokenizer, memory.unit_tokens, memory.unit_template) if tokenizer else None
@@ -172,44 +146,75 @@ def wire(
         from ewe.engine.nearest_neighbours import NearestNeighbours
 
         processor = NearestNeighbours(config.feedback, pool)
-    keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory, processor)
+    memory_manager = MemoryManager(UnitCache(block_manager, config.cache.unit_cache), unit_tokenizer, memory, processor)
+    swapper = ContextSwapper(block_manager, pool, memory_manager)
     changed = threading.Event()
     precomputed = open_precomputed(config, loaded, pool, changed.set)
     retrieval, verification = _workers(config, components, copies, changed, pool)
-    policy = _policy(config, retrieval, verification)
-    ends = {} if loaded.adapters is None else loaded.adapters.eos_token_ids
-    grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
+    policy = usable_policy(config, retrieval is not None, verification is not None)
     retrieves, checks = policy.retrieves and retrieval is not None, policy.verifies and verification is not None
     uses_memory = not policy.asks and (checks or (retrieves and not copies))
-    summary = components.summary
-    limits = Limits(
-        loaded.max_model_len, loaded.vocab_size, manager.num_blocks, manager.block_size, ends, uses_memory, copies,
-        summary.unchecked if summary is not None else "",
-    )  # fmt: skip
-    input_processor = InputProcessor(config, tokenizer, limits, manager, keeper, grammars)
-    in_prompt = _prompt_passages(config, unit_tokenizer, input_processor) if retrieves else None
-    remembers = components.memories is not None
-    side = SideRunner(SidePrompts(input_processor, pool), config.feedback, retrieval, verification)
-    policies = PolicyRunner(
-        config.policy, policy, config.feedback, retrieval, verification, keeper, side, config.pipeline,
-        _feedback(config) if verification else None, in_prompt, remembers,
-    )  # fmt: skip
+    limits = _limits(loaded, block_manager, components.summary, uses_memory, copies)
+    grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
+    input_processor = InputProcessor(config, tokenizer, limits, block_manager, memory_manager, grammars)
+    policies = _policy_runner(config, components, policy, retrieval, verification, input_processor, pool)
     chosen = config.scheduler.async_scheduling
+    active = ActiveSequences(config.scheduler.max_num_seqs, policies, memory_manager, swapper, runner, on_finish)
     core = EngineCore(
         config=config,
-        ahead=pool.device.type == "cuda" if chosen is None else chosen,
+        async_scheduling=pool.device.type == "cuda" if chosen is None else chosen,
         runner=runner,
-        scheduler=Scheduler(manager, pool, keeper, config.scheduler, precomputed, memory.unit_temperature),
-        keeper=keeper,
+        scheduler=Scheduler(swapper, pool, memory_manager, config.scheduler, precomputed, memory.unit_temperature),
+        active=active,
         policies=policies,
         workers=tuple(worker for worker in (retrieval, verification) if worker is not None),
         eos_token_ids=loaded.eos_token_ids,
-        on_finish=on_finish,
         changed=changed,
         processor=processor,
     )
     return Engine(
-        config, loaded, core, input_processor, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget
+        config, loaded, core, input_processor, block_manager, memory_manager, changed, pool, precomputed, budget
+    )
+
+
+def _limits(
+    loaded: LoadedModel, block_manager: BlockManager, summary: EngineSummary | None, uses_memory: bool, copies: int
+) -> Limits:
+    return Limits(
+        loaded.max_model_len,
+        loaded.vocab_size,
+        block_manager.num_blocks,
+        block_manager.block_size,
+        adapters={} if loaded.adapters is None else loaded.adapters.eos_token_ids,
+        uses_memory=uses_memory,
+        copies=copies,
+        unchecked=summary.unchecked if summary is not None else "",
+    )
+
+
+def _policy_runner(
+    config: Config,
+    components: Components,
+    policy: Policy,
+    retrieval: Worker | None,
+    verification: Worker | None,
+    input_processor: InputProcessor,
+    pool: KVPool,
+) -> PolicyRunner:
+    memory_manager = input_processor.memory_manager
+    in_prompt = None
+    if policy.retrieves and retrieval is not None:
+        in_prompt = open_prompt_passages(config, memory_manager.unit_tokenizer, input_processor)
+    side = SideRunner(SidePrompts(input_processor, pool), config.feedback, retrieval, verification)
+    effect_runner = EffectRunner(config.feedback, retrieval, verification, memory_manager, side, in_prompt)
+    feedback = None
+    if verification is not None:  # an engine without a verifier loads nothing of verification
+        from ewe.verification.feedback import PassageFeedback
+
+        feedback = PassageFeedback(config.feedback.forms)
+    return PolicyRunner(
+        config.policy, policy, config.feedback, config.pipeline, effect_runner, memory_manager, feedback,
+        remembers=components.memories is not None,
     )  # fmt: skip
 
 
@@ -219,7 +224,7 @@ def _workers(
     """What retrieves and what verifies beside the loop, None for what there is not."""
     retrieval = verification = None
     # In memory, beside it, or in a prompt.
-    has_place = config.memory.retrieval_units or copies or _named_policy(config).asks
+    has_place = config.memory.retrieval_units or copies or named_policy(config).asks
     if (components.retriever or components.memories) is not None and has_place:
         top_k = copies or config.feedback.retrieval_top_k
         search = in_own_stream(partial(workers.retrieve, components.retriever, components.memories, top_k), pool.device)
@@ -230,39 +235,10 @@ def _workers(
     return retrieval, verification
 
 
-def _policy(config: Config, retrieval: Worker | None, verification: Worker | None) -> Policy:
-    """What steers sequences: plain decoding without the components that the policy needs."""
-    policy = _named_policy(config)
-    is_possible = policy.asks or retrieval is not None or (verification is not None and not policy.needs_retriever)
-    return policy if is_possible else plain
-
-
-def _named_policy(config: Config) -> Policy:
-    """The policy of the settings as it is registered; raises ConfigError for what is none."""
-    found = POLICIES.get(config.policy)
-    if not isinstance(found, Policy):
-        raise ConfigError(f"policy {config.policy!r} must be a generator function under @ewe.engine.effects.policy()")
-    return found
-
-
-def _prompt_passages(
-    config: Config, units: UnitTokenizer | None, input_processor: InputProcessor
-) -> PromptPassages | None:
-    """What puts the question's passages into prompts; None where they become units."""
-    place = config.memory.question_passages
-    if place == AUTO:
-        place = "units" if config.model.adapter == MEMORY_READER else "prompt"
-    has_weights = config.memory.veracity_weighting != "off"  # which a prompt does not know
-    if units is None or place == "units" or has_weights:
-        return None
-    prompts = PromptMaker(input_processor.tokenizer, units, config)
-    return PromptPassages(prompts, input_processor, config.pipeline.passages)
-
-
 def _states_kept(config: Config, components: Components) -> Literal["hidden", "queries"] | None:
     """What the policy reads of every token beside its keys and values, if it can retrieve at all."""
     can_retrieve = (components.retriever or components.memories) is not None
-    return _named_policy(config).captures if can_retrieve else None
+    return named_policy(config).captures if can_retrieve else None
 
 
 def _token_states(config: Config, components: Components, loaded: LoadedModel) -> TokenStates | None:
@@ -272,9 +248,3 @@ def _token_states(config: Config, components: Components, loaded: LoadedModel) -
     from ewe.engine.token_states import token_states
 
     return token_states(kind, loaded.model, attention_layers(loaded.model))
-
-
-def _feedback(config: Config) -> FeedbackBuilder:
-    from ewe.verification.feedback import PassageFeedback  # an engine without a verifier loads nothing of verification
-
-    return PassageFeedback(config.feedback.forms)

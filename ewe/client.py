@@ -15,7 +15,7 @@ from ewe.config.loading import LoadStep, OnLoad
 from ewe.engine.engine_loop import EngineLoop
 from ewe.engine.request import Request, TokenizedRequest
 from ewe.engine.status import EngineStatus, status_of
-from ewe.errors import EngineDeadError
+from ewe.errors import EngineDeadError, InvalidRequestError
 from ewe.types import Generation
 
 if TYPE_CHECKING:
@@ -60,31 +60,47 @@ class EngineClient:
 
     def sequence(self, tokenized: TokenizedRequest) -> Sequence:
         """The same of one that has been tokenised, with an id of its own."""
-        self.engine.core.policies.check(tokenized.asked)
+        self.engine.core.policies.check(tokenized.original)
         return self.engine.input_processor.sequence(tokenized)
 
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
         """Starts a request; `on_answer` is called once per answer, or with the error if the engine breaks."""
         self._waiting[sequence.request.id] = on_answer
-        self._loop.do(lambda core: core.add(sequence))
+        self._loop.do(lambda core: core.active.add(sequence))
 
     def forget(self, request_id: str, abort: bool) -> None:
         """Stops listening to a request; with `abort` it ends now."""
         if self._waiting.pop(request_id, None) is not None and abort and self._loop.is_alive:
-            self._loop.do(lambda core: core.abort(request_id))
+            self._loop.do(lambda core: core.active.abort(request_id))
 
-    def run(self, requests: list[Request], on_result: Callable[[int, Generation], None] | None) -> list[Generation]:
-        """The answers to all requests, in order; on_result: called with a request's number and each answer."""
-        sequences = [self.build(request) for request in requests]
+    def run(
+        self,
+        requests: list[Request],
+        on_result: Callable[[int, Generation], None] | None,
+        on_refused: Callable[[int, InvalidRequestError], None] | None = None,
+    ) -> list[Generation]:
+        """The answers to all requests, in order; on_result: called with a request's number and each answer.
+
+        on_refused: called with the number of each request that cannot be served, and why; without it the first of them
+        raises InvalidRequestError before anything is computed.
+        """
+        sequences: dict[int, Sequence] = {}
+        for number, request in enumerate(requests):
+            try:
+                sequences[number] = self.build(request)
+            except InvalidRequestError as error:
+                if on_refused is None:
+                    raise
+                on_refused(number, error)
         answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
-        total = sum(1 + len(sequence.siblings) for sequence in sequences)
+        total = sum(1 + len(sequence.siblings) for sequence in sequences.values())
         found: dict[tuple[int, int], Generation] = {}
 
         def put(number: int, answer: Answer) -> None:
             answers.put((number, answer))
 
         try:
-            for number, sequence in enumerate(sequences):
+            for number, sequence in sequences.items():
                 self.submit(sequence, partial(put, number))
             while len(found) < total:
                 number, answer = answers.get()
@@ -94,7 +110,7 @@ class EngineClient:
                 if on_result is not None:
                     on_result(number, answer)
         finally:
-            for sequence in sequences:
+            for sequence in sequences.values():
                 self.forget(sequence.request.id, abort=len(found) < total)
         return [found[key] for key in sorted(found)]
 
@@ -116,7 +132,7 @@ class EngineClient:
 
     def forget_unused_units(self) -> None:
         """Gives up every encoded unit that no request holds, before anything that is submitted from now on."""
-        self._loop.do(lambda _: self.engine.keeper.cache.evict(sys.maxsize))
+        self._loop.do(lambda _: self.engine.memory_manager.cache.evict(sys.maxsize))
 
     def call_after_turns(self, call: Callable[[], object]) -> None:
         """Has the engine's thread call this after each of its steps, and once when it has ended."""
@@ -129,8 +145,7 @@ class EngineClient:
 
     def status(self) -> EngineStatus:
         """The engine's state at this moment; from any thread."""
-        engine = self.engine
-        return status_of(engine.core, engine.manager, engine.keeper.cache, self._loop.stalled_s, engine.decoder)
+        return status_of(self.engine, self._loop.stalled_s)
 
     def close(self) -> None:
         """Aborts what is under way, ends the engine's threads and gives the pool's memory back."""

@@ -5,10 +5,8 @@ Nothing here imports torch: what is wrong is refused before any weights are read
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +16,7 @@ from ewe.config.loading import LoadStep, OnLoad, ignore_step
 from ewe.config.registry import VERIFIERS, verifies
 from ewe.config.setting_names import AUTO, DATASTORES, NONE, WRITER
 from ewe.engine.engine_summary import DatastoreSummary, EngineSummary, public_name
-from ewe.engine.models.model_files import adapter_folder, adapter_folders, model_source
-from ewe.errors import ConfigError, PrecomputedError
+from ewe.errors import ConfigError
 from ewe.types.protocols import Retriever, Verifier
 
 if TYPE_CHECKING:
@@ -62,45 +59,10 @@ class Components:
             self.memories.close()
 
 
-def preflight(config: Config, has_model: bool = False) -> None:
-    """Refuses settings that name a folder that is not there, or a device that cannot be used.
-
-    has_model: whether the model is in memory already. Of the processes that torchrun has started for the parts of a
-    model only rank 0 returns; the others work for it, and end with it. Raises ConfigError or PrecomputedError.
-    """
-    if config.model.tensor_parallel > 1 and "TORCHELASTIC_RUN_ID" in os.environ:
-        from ewe.engine.distributed.torchrun import follow_rank_0
-
-        follow_rank_0(config.model)
-    for demand in demands(config, has_model):
-        demand()
-
-
-def demands(config: Config, has_model: bool = False) -> list[Callable[[], object]]:
-    """What the settings ask of this machine: each raises ConfigError or PrecomputedError where it is not to be had."""
-    units = partial(_check_units, config.memory.precomputed)
-    if has_model:
-        return [units]
-    files = [partial(look, config.model) for look in (model_source, adapter_folder, adapter_folders)]
-    return [*files, partial(_check_device, config.model.device), units]
-
-
 def check_verifier_of(config: Config) -> None:
     """Refuses a verifier that cannot be had, before anything is opened for it; raises ConfigError or JudgeError."""
     has_datastore = _is_given(config.datastore)
     _refuse_unusable(_chosen(config.verifier, has_datastore, config), has_datastore, config)
-
-
-def _check_device(device: str) -> None:
-    if device not in ("auto", "cpu"):
-        from ewe.engine.models.device import usable_device
-
-        usable_device(device)
-
-
-def _check_units(units: str | None) -> None:
-    if units is not None and "://" not in units and not Path(units).expanduser().is_dir():
-        raise PrecomputedError(f"memory.precomputed: {units} is no folder; `ewe index precompute` makes one")
 
 
 def make_components(

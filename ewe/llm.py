@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ewe.client import EngineClient
-from ewe.components import make_components, memory_store, preflight
+from ewe.components import make_components, memory_store
 from ewe.config import Config, resolve_config, with_named
 from ewe.config.loading import OnLoad, ignore_step
 from ewe.config.registry import verifies
+from ewe.engine.preflight import preflight
 from ewe.engine.request import Document, Prompt, Request, as_params, as_prompts, stream_request
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.text.conversation import Conversation, as_conversations, question_of, topic_of
@@ -208,7 +209,7 @@ class LLM(ChatPrompts):
 
     def unit_token_ids(self, document: Document, in_prompt: bool = False) -> list[int]:
         """The tokens that the memory unit of a text or passage holds; in_prompt: of one that stands inside a prompt."""
-        unit_tokenizer = self.client.engine.unit_tokenizer
+        unit_tokenizer = self.client.engine.memory_manager.unit_tokenizer
         if unit_tokenizer is None:
             raise InvalidRequestError("this model has no tokenizer, so it can hold no units")
         passage = document if isinstance(document, Passage) else Passage(id="document", text=document)
@@ -217,8 +218,8 @@ class LLM(ChatPrompts):
     def check_integrity(self) -> None:
         """Raises AssertionError unless every KV block is accounted for; for tests, when no request is under way."""
         engine = self.client.engine
-        holders = [sequence.table.blocks for sequence in engine.core.sequences]
-        engine.manager.check_integrity([*holders, *engine.keeper.cache.holders()])
+        holders = [sequence.table.blocks for sequence in engine.core.active.sequences]
+        engine.block_manager.check_integrity([*holders, *engine.memory_manager.cache.holders()])
 
     def close(self) -> None:
         """Aborts what is under way and ends the engine's threads."""

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from ewe.assembly import Engine, wire
+from ewe.assembly import wire
 from ewe.components import Components
 from ewe.config import Config
 from ewe.engine.kvcache.pool import KVPool, LayerShape
 from ewe.engine.model_runner import ForwardResult, ForwardRow
 from ewe.engine.models.loader import LoadedModel
 from ewe.engine.request import Request
+from ewe.engine.running_engine import Engine
 from ewe.engine.sequence import Sequence as EngineSequence
 from ewe.engine.stream_events import StreamEvent
 from ewe.engine.units.unit_text import UnitText
@@ -164,7 +165,7 @@ class Bench:
         )
         self.core = self.engine.core
         self.engine.input_processor.tokenizer = CharTokenizer()
-        self.engine.keeper.unit_tokenizer = CharUnits(config.memory.unit_tokens)  # type: ignore[assignment]
+        self.engine.memory_manager.unit_tokenizer = CharUnits(config.memory.unit_tokens)  # type: ignore[assignment]
 
     def _on_finish(self, sequence: EngineSequence, generation: Generation) -> None:
         self.finished[sequence.request.id, sequence.index] = generation
@@ -182,7 +183,7 @@ class Bench:
         params = params or SamplingParams()
         asked = Request(prompt, params, documents, listener=listener, closed_world=closed_world, tenant=tenant)
         sequence = self.engine.input_processor.build(name, asked)
-        self.core.add(sequence)
+        self.core.active.add(sequence)
         return sequence
 
     def run(self, max_steps: int = 20_000) -> dict[tuple[str, int], Generation]:
@@ -196,8 +197,8 @@ class Bench:
 
     def check(self) -> None:
         """Every block is accounted for, at any moment between steps."""
-        holders = [sequence.table.blocks for sequence in self.core.sequences]
-        self.engine.manager.check_integrity([*holders, *self.engine.keeper.cache.holders()])
-        if not self.core.sequences:
-            cache = self.engine.keeper.cache
+        holders = [sequence.table.blocks for sequence in self.core.active.sequences]
+        self.engine.block_manager.check_integrity([*holders, *self.engine.memory_manager.cache.holders()])
+        if not self.core.active.sequences:
+            cache = self.engine.memory_manager.cache
             assert all(unit.references == 0 for unit in cache._units.values()), "a unit is still held"

@@ -13,8 +13,9 @@ from ewe.cli import options
 from ewe.cli.engine import open_llm, settings_of
 from ewe.cli.memory_write import open_service
 from ewe.cli.terminal import clean
-from ewe.components import open_datastore, preflight
+from ewe.components import open_datastore
 from ewe.config import Config
+from ewe.engine.preflight import preflight
 
 if TYPE_CHECKING:
     from ewe.llm import LLM

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-from ewe.cli.answering import Asker, PromptForm, print_answer, show_stream, why_empty
+from ewe.cli.prompt_runner import PromptForm, PromptRunner, print_answer, show_stream, why_empty
 from ewe.cli.prompts import Prompt
 from ewe.cli.result_file import ResultFile, record
 from ewe.cli.terminal import INTERRUPTED, progress_bar, say
@@ -73,22 +73,22 @@ class Batch:
     def _answer(self, open_llm: Callable[[], LLM], prompts: Sequence[Prompt], results: ResultFile | None) -> None:
         try:
             with open_llm() as llm, self._progress() as progress:
-                asker = Asker(llm, self.form, self.params, self.documents)
-                asker.check(prompts)
+                runner = PromptRunner(llm, self.form, self.params, self.documents)
+                runner.check(prompts)
                 task = progress.add_task("prompts", total=len(prompts))
 
                 def deliver(prompt: Prompt, generations: Sequence[Generation]) -> None:
                     # The prompt as it was given, not as the template made it.
                     told = [replace(generation, prompt=prompt.text) for generation in generations]
-                    self.empty.update(filter(None, (why_empty(generation, asker) for generation in told)))
+                    self.empty.update(filter(None, (why_empty(generation, runner) for generation in told)))
                     self._deliver(prompt, told, results)
                     progress.advance(task)
 
                 if self._streams:
-                    deliver(prompts[0], [show_stream(asker.stream(prompts[0]), llm.verifies)])
+                    deliver(prompts[0], [show_stream(runner.stream(prompts[0]), llm.verifies)])
                 else:
                     for first in range(0, len(prompts), _WINDOW):
-                        self._generate(asker, prompts[first : first + _WINDOW], deliver)
+                        self._generate(runner, prompts[first : first + _WINDOW], deliver)
         except KeyboardInterrupt as interrupt:
             where = f"; run again to go on with {self.output}" if results else ""
             say(f"interrupted: {self.finished} of {len(prompts)} prompts are finished{where}")
@@ -107,11 +107,11 @@ class Batch:
             say(f"the document {name!r} was cut to memory.unit_tokens")
 
     def _generate(
-        self, asker: Asker, prompts: Sequence[Prompt], deliver: Callable[[Prompt, Sequence[Generation]], None]
+        self, runner: PromptRunner, prompts: Sequence[Prompt], deliver: Callable[[Prompt, Sequence[Generation]], None]
     ) -> None:
         """Delivers the answers in the order of the prompts, each as soon as those before it are there.
 
-        The engine refuses all prompts if one cannot be served; they are then halved until that one fails alone.
+        One of several prompts that cannot be served fails alone; the only one raises InvalidRequestError.
         """
         waiting: list[list[Generation]] = [[] for _ in prompts]
         delivered = 0
@@ -125,17 +125,13 @@ class Batch:
                 deliver(prompts[delivered], answers)
                 delivered += 1
 
-        try:
-            asker.generate(prompts, on_result)
-        except InvalidRequestError as error:
+        def on_refused(number: int, error: InvalidRequestError) -> None:
             if len(self.prompts) == 1:
-                raise
-            if len(prompts) == 1:
-                deliver(prompts[0], [_failure(prompts[0], index, error) for index in range(self.params.n)])
-                return
-            middle = len(prompts) // 2
-            self._generate(asker, prompts[:middle], deliver)
-            self._generate(asker, prompts[middle:], deliver)
+                raise error
+            for index in range(self.params.n):
+                on_result(number, _failure(prompts[number], index, error))
+
+        runner.generate(prompts, on_result, on_refused)
 
     def _deliver(self, prompt: Prompt, generations: Sequence[Generation], results: ResultFile | None) -> None:
         self.finished += 1

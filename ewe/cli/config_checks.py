@@ -11,9 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ewe.components import check_verifier_of, demands, open_passages
+from ewe.components import check_verifier_of, open_passages
 from ewe.config import Config, is_postgres
 from ewe.engine.models.model_files import model_source
+from ewe.engine.preflight import demands
 from ewe.errors import ConfigError, EWEError
 
 if TYPE_CHECKING:

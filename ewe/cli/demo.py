@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ewe.cli import options
-from ewe.cli.answering import Asker, PromptForm
 from ewe.cli.engine import open_llm, settings_of
+from ewe.cli.live_view import LiveView
+from ewe.cli.prompt_runner import PromptForm, PromptRunner
 from ewe.cli.prompts import Prompt
-from ewe.cli.run_view import RunView
 from ewe.cli.terminal import clean, follow, output_console, stats_table
 from ewe.config.setting_names import WIKIPEDIA_SAMPLE
 from ewe.engine.stream_events import StreamEvent
@@ -59,7 +59,7 @@ def demo(
     params, form = SamplingParams(max_tokens=max_tokens, seed=seed), PromptForm(raw=not real)
 
     def show(llm: LLM, heading: str) -> Generation:
-        events = Asker(llm, form, params).stream(Prompt("demo", chosen))
+        events = PromptRunner(llm, form, params).stream(Prompt("demo", chosen))
         return follow(events, None) if as_json else _drawn(events, heading, pace)
 
     console = output_console()
@@ -99,7 +99,7 @@ def _drawn(events: Iterable[StreamEvent], heading: str, pace: float) -> Generati
     console = output_console()
     if heading:
         console.print(heading, style="bold")
-    with RunView(console) as view:
+    with LiveView(console) as view:
         return follow(_paced(events, pace) if pace and console.is_terminal else events, view)
 
 

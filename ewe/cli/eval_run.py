@@ -13,9 +13,10 @@ import typer
 
 from ewe.cli.findings_file import FigureOptions, FindingsFile, content_digest, read_findings, recording, run_settings
 from ewe.cli.terminal import output_console
-from ewe.components import open_checker, open_datastore, preflight, writing_judge
+from ewe.components import open_checker, open_datastore, writing_judge
 from ewe.config import Config
 from ewe.config.setting_names import unknown
+from ewe.engine.preflight import preflight
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.evaluation.factuality import RECORDS, Found
 from ewe.evaluation.prompt_sets import PromptSet

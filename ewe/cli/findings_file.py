@@ -12,10 +12,10 @@ from typing import Annotated, Any, BinaryIO, Generic, TypeVar
 
 import typer
 
-from ewe.cli.answering import PromptForm
 from ewe.cli.collect_env import environment
 from ewe.cli.options import place_for_a_file, result
 from ewe.cli.progress_lines import counted_progress
+from ewe.cli.prompt_runner import PromptForm
 from ewe.config import Config
 from ewe.errors import InvalidRequestError
 from ewe.text.jsonable import jsonable

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from ewe.cli import options
-from ewe.cli.answering import Asker, PromptForm, show_stream, why_empty
 from ewe.cli.batch import Batch
 from ewe.cli.engine import open_llm, settings_of
 from ewe.cli.findings_file import run_settings
 from ewe.cli.options import sampling
+from ewe.cli.prompt_runner import PromptForm, PromptRunner, show_stream, why_empty
 from ewe.cli.prompts import Prompt, read_documents, read_prompts
 from ewe.errors import InvalidRequestError
 
@@ -81,12 +81,12 @@ def chat(
     with open_llm(chosen) as llm:
         if not llm.has_chat_template:
             raise InvalidRequestError(f"the model {chosen.model.name!r} has no chat template: use `ewe generate`")
-        asker = Asker(llm, PromptForm(system=system), params)
+        runner = PromptRunner(llm, PromptForm(system=system), params)
         while line := _ask():
             messages.append({"role": "user", "content": line})
-            generation = show_stream(asker.stream(Prompt("chat", line, tuple(messages))), llm.verifies)
+            generation = show_stream(runner.stream(Prompt("chat", line, tuple(messages))), llm.verifies)
             messages.append({"role": "assistant", "content": generation.text})
-            if reason := why_empty(generation, asker):
+            if reason := why_empty(generation, runner):
                 print(f"(empty answer: {reason})", file=sys.stderr)
 
 

@@ -141,7 +141,7 @@ def remove_command(
     source: Annotated[list[str] | None, typer.Option(help="Everything of this source. Repeatable.")] = None,
 ) -> None:
     """Remove passages by id, file or source. Exit code 1 if one of them is not there."""
-    from ewe.retrieval.ingest.contents import remove
+    from ewe.retrieval.ingest.datastore_info import remove
 
     if not (ids or file or source):
         raise typer.BadParameter("name ids, --file or --source")
@@ -199,7 +199,7 @@ def search_command(
 @index_app.command("info")
 def info_command(store: Store, as_json: AsJSON = False) -> None:
     """Say what a datastore holds and what could not be read."""
-    from ewe.retrieval.ingest.contents import info
+    from ewe.retrieval.ingest.datastore_info import info
 
     values = info(store)
     if as_json:

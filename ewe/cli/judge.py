@@ -11,8 +11,8 @@ from ewe.cli import options
 from ewe.cli.engine import open_llm, settings_of
 from ewe.cli.progress_lines import counted_progress
 from ewe.cli.terminal import output_console
-from ewe.components import preflight
 from ewe.config import Config
+from ewe.engine.preflight import preflight
 
 if TYPE_CHECKING:
     from ewe.evaluation.judge_calibration import Measured

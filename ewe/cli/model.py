@@ -11,12 +11,12 @@ from ewe.cli import options
 from ewe.cli.engine import open_model, settings_of
 from ewe.cli.progress_lines import counted_progress
 from ewe.cli.terminal import output_console, progress_bar, say
-from ewe.components import preflight
 from ewe.config import Config
 from ewe.config.known_models import KNOWN_MODELS
 from ewe.config.loading import LoadStep
 from ewe.config.setting_names import unknown
 from ewe.engine.models.model_files import require_gguf
+from ewe.engine.preflight import preflight
 from ewe.errors import ConfigError, ModelDownloadError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from ewe.cli import options
 from ewe.cli.engine import as_assignments, server_packages
 from ewe.cli.route import serve_replicas
-from ewe.components import preflight
 from ewe.config.loading import OnLoad
+from ewe.engine.preflight import preflight
 
 if TYPE_CHECKING:
     from ewe.server.served_engine import ServedEngine

@@ -16,7 +16,7 @@ def add_sentence(answer: Sequence, step: Add, encode: Callable[[str], list[int]]
 
     encode: a text's tokens.
     """
-    draft, words, begin = answer.output_text, step.text.strip(), len(answer.output_text.text)
+    output, words, begin = answer.output_text, step.text.strip(), len(answer.output_text.text)
     gap = step.text[: len(step.text) - len(step.text.lstrip())]
     start = begin + len(gap)
     for attempt, (wording, result) in enumerate(step.removed, 1):
@@ -35,15 +35,15 @@ def add_sentence(answer: Sequence, step: Add, encode: Callable[[str], list[int]]
     answer.emit("draft", {"text": step.text, "start": begin})
     if step.result is not None and step.result.claims:
         _record_check(answer, start, words, step.result, len(step.removed) + 1)
-    if draft.add_text(step.text):
+    if output.add_text(step.text):
         answer.finish = "stop"
     elif words:
-        draft.sentences.append(Span(start, start + len(words), 0, 0))
+        output.sentences.append(Span(start, start + len(words), 0, 0))
         answer.feedback.attempts[start] = [Attempt(wording, (), SentenceState()) for wording, _ in step.removed]
-        answer.feedback.set_state(len(draft.sentences) - 1, _state(step.result))
-    draft.ids = encode(draft.text)
-    answer.shown_chars = len(draft.text)
-    send(answer, len(draft.text))
+        answer.feedback.set_state(len(output.sentences) - 1, _state(step.result))
+    output.ids = encode(output.text)
+    answer.shown_chars = len(output.text)
+    send(answer, len(output.text))
 
 
 def adopt(answer: Sequence, source: Sequence, reason: FinishReason) -> None:
@@ -66,4 +66,4 @@ def _record_check(answer: Sequence, start: int, wording: str, result: Verificati
     answer.sources.update({item.passage.id: item.passage for item in result.evidence})
     place = {"start": start, "end": start + len(wording), "text": wording, "attempt": attempt}
     answer.record("checking", number=len(answer.output_text.sentences) + 1, **place)
-    answer.record("verification", **place, **described(result), latency_s=answer.feedback.check_latency_s)
+    answer.record("verification", **place, **described(result), latency_s=answer.policy.check_latency_s)

@@ -72,8 +72,8 @@ class EngineLoop:
                 self._work()
                 self.on_turn()
             if self._error is self._closed:  # of a death whoever waits hears as an error, not as the end of an answer
-                for sequence in list(self._core.sequences):
-                    self._core.end(sequence, "abort")
+                for sequence in list(self._core.active.sequences):
+                    self._core.active.end(sequence, "abort")
         except Exception as cause:  # the loop must not die silently: whoever waits is told
             error = EngineDeadError(f"the engine loop stopped: {type(cause).__name__}: {cause}")
             error.__cause__ = cause
@@ -86,10 +86,10 @@ class EngineLoop:
     def _work(self) -> None:
         """Hands over what has come in and makes one step; waits if there is nothing to do."""
         self._turned = time.monotonic()
-        if not self._inbox and not self._core.is_busy:
+        if not self._inbox and not self._core.active.sequences:
             self._changed.wait(_LONGEST_SLEEP_S)
             self._changed.clear()
         while self._inbox:
             self._inbox.popleft()(self._core)
-        if self._core.is_busy:
+        if self._core.active.sequences:
             self._core.step()

@@ -122,14 +122,14 @@ class InflightBatch:
 
             drawing = fetch(result.drawn)
         self.may_be_followed = processor is None and not any(
-            row.looks_back or writer.sequence.feedback.hot_sentence is not None
+            row.looks_back or writer.sequence.feedback.retry_sentence is not None
             for row, writer in zip(rows, writers, strict=True)
         )
         self._await(drawing, [(writer.sequence, _by_passage(writer)) for writer in writers])
 
     def score(self, sequence: Sequence, logits: torch.Tensor) -> None:
         """Has the labels that a prompt's request names scored by the logits after it, float32 [vocab]."""
-        self._await(score_labels(logits, sequence.request.asked.label_token_ids), [(sequence, None)])
+        self._await(score_labels(logits, sequence.request.original.label_token_ids), [(sequence, None)])
 
     def _await(self, drawing: Drawing, writers: abc.Sequence[tuple[Sequence, dict[str, float] | None]]) -> None:
         self._drawings.append(drawing)
@@ -208,8 +208,8 @@ def score_labels(logits: torch.Tensor, label_token_ids: abc.Sequence[int]) -> Dr
     arrived = to_host({"ids": ids, "logprobs": logprobs})
 
     def read() -> list[Token]:
-        best, found = int(arrived()["ids"]), dict(zip(label_token_ids, arrived()["logprobs"].tolist(), strict=True))
-        return [Token(best, found[best], 0.0, found)]
+        best, scores = int(arrived()["ids"]), dict(zip(label_token_ids, arrived()["logprobs"].tolist(), strict=True))
+        return [Token(best, scores[best], 0.0, scores)]
 
     return Drawing(ids, read)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from ewe.engine.grammar import Grammar, Grammars
 from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.engine.kvcache.block_table import BlockTable
+from ewe.engine.memory_manager import MemoryManager
 from ewe.engine.output_text import OutputText
-from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.request import Request, TokenizedRequest
 from ewe.engine.request_tokenizer import RequestTokenizer
 from ewe.engine.sequence import Sequence
@@ -21,8 +21,8 @@ from ewe.types import Lane, ScoredPassage
 class InputProcessor(RequestTokenizer):
     """Builds sequences for one engine."""
 
-    manager: BlockManager
-    keeper: MemoryKeeper
+    block_manager: BlockManager
+    memory_manager: MemoryManager
     grammars: Grammars
     _splitter: SentenceSplitter = field(default_factory=SentenceSplitter, init=False)
 
@@ -32,7 +32,7 @@ class InputProcessor(RequestTokenizer):
 
     def sequence(self, tokenized: TokenizedRequest) -> Sequence:
         """The same of one that is prepared; raises InvalidRequestError for a grammar or documents that will not do."""
-        request = tokenized.asked
+        request = tokenized.original
         grammar = self._grammar(request)
         first, *others = [self._sequence(tokenized, index, grammar) for index in range(request.params.n)]
         first.siblings = others
@@ -44,11 +44,11 @@ class InputProcessor(RequestTokenizer):
             settings=self.config.model_dump(mode="json"),
         )
         documents = [ScoredPassage(passage, 0.0) for passage in self.passages(request)]
-        self.keeper.plan(first, documents, Lane.RETRIEVAL, required=True)
+        self.memory_manager.plan(first, documents, Lane.RETRIEVAL, required=True)
         return first
 
     def _sequence(self, request: TokenizedRequest, index: int, grammar: Grammar | None) -> Sequence:
-        asked, params, memory = request.asked, request.params, self.config.memory
+        original, params, memory = request.original, request.params, self.config.memory
         return Sequence(
             request=request,
             index=index,
@@ -58,12 +58,12 @@ class InputProcessor(RequestTokenizer):
                 request.prompt_ids,
                 params.stop,
                 params.min_tokens,
-                asked.tools,
-                asked.kept,
+                original.tools,
+                original.kept,
             ),
-            table=BlockTable(self.manager),
+            table=BlockTable(self.block_manager),
             memory=WorkingMemory(memory.retrieval_units, memory.verification_units, memory.refresh == "lowest_score"),
-            listener=asked.listener,
+            listener=original.listener,
             grammar=grammar and grammar.copy(),
         )
 

@@ -105,9 +105,9 @@ class ModelRunner:
 
     def _forward(self, rows: Sequence[ForwardRow], draws: Sequence[SamplingRow] | None) -> ForwardResult:
         with_adapters = any(row.adapter for row in rows)
-        found = None if self.static is None or with_adapters else self.static.forward(rows, draws)
-        if found is not None:
-            return ForwardResult(found[0], [None] * len(rows), found[1])
+        captured = None if self.static is None or with_adapters else self.static.forward(rows, draws)
+        if captured is not None:
+            return ForwardResult(captured[0], [None] * len(rows), captured[1])
         batch = place_rows(rows, self._merge)
         sources, drawn = sources_of(batch)
         names = ("token_ids", "positions", "logit_tokens", "write_slots")
@@ -168,8 +168,8 @@ class ModelRunner:
 
 def _unit_shares(shares: npt.NDArray[np.float32], row: ForwardRow) -> npt.NDArray[np.float32]:
     """Shares per segment [at least the row's segments] as shares per unit and of the context, prefix included."""
-    found = shares[: len(row.memory_slots) + 1]
+    shares = shares[: len(row.memory_slots) + 1]
     if row.prefix_slots is None:
-        return found
-    prefix, *units, context = found
+        return shares
+    prefix, *units, context = shares
     return np.array([*units, prefix + context], np.float32)

@@ -15,7 +15,8 @@ from ewe.engine.attention.packed import to_device
 from ewe.engine.kvcache.pool import KVPool
 from ewe.engine.neighbours import CopiedText, Mixture, Neighbours, Span, is_acceptable, mix
 from ewe.engine.sampler import SamplingRow
-from ewe.engine.sequence import PendingUnit, Sequence
+from ewe.engine.schedule_state import PendingUnit
+from ewe.engine.sequence import Sequence
 
 
 class NearestNeighbours:

@@ -26,7 +26,7 @@ def next_action(sequence: Sequence) -> Action:
 
     A verdict on a text whose memory is recorded comes first: it may make a later retrieval pointless.
     """
-    state = sequence.feedback
+    state = sequence.policy
     head = state.checks[0] if state.checks else None
     if sequence.finish == "error":
         return Action.COMPLETE

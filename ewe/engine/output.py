@@ -29,30 +29,30 @@ def show(sequence: Sequence) -> None:
 def publish(sequence: Sequence, holds_text: bool) -> None:
     """Emits what is new: drafts at once; sentences and text at once, too, or held until they are final."""
     show(sequence)
-    draft = sequence.output_text
+    output = sequence.output_text
     if not holds_text:
-        send(sequence, len(draft.text) - draft.held_back_chars())
+        send(sequence, len(output.text) - output.held_back_chars())
         return
     for index in range(sequence.settled, _num_final(sequence)):
         _commit(sequence, index, sequence.feedback.state_of(index) or _NOT_VERIFIED)
     if sequence.settled:
-        send(sequence, draft.sentences[sequence.settled - 1].end)
+        send(sequence, output.sentences[sequence.settled - 1].end)
 
 
 def complete(sequence: Sequence) -> Generation:
     """Ends the stream of a finished sequence and builds its result."""
     show(sequence)
-    draft, stats = sequence.output_text, sequence.stats
+    output, stats = sequence.output_text, sequence.stats
     missing = SentenceState(reason=_ENDED_BEFORE.get(sequence.finish or "", _NOT_VERIFIED.reason))
-    for index in range(sequence.settled, len(draft.sentences)):
+    for index in range(sequence.settled, len(output.sentences)):
         _commit(sequence, index, sequence.feedback.state_of(index) or missing)
-    send(sequence, len(draft.text))
+    send(sequence, len(output.text))
     sequence.record("finish", reason=sequence.finish)
-    stats.tokens_kept = len(draft.ids)
+    stats.tokens_kept = len(output.ids)
     stats.tokens_discarded = _num_discarded(sequence)
-    if not sequence.feedback.is_composed:
+    if not sequence.policy.is_composed:
         stats.prompt_tokens += sequence.request.num_prompt_tokens  # its policy may have asked for texts before
-    stats.sentences = len(draft.sentences)
+    stats.sentences = len(output.sentences)
     stats.total_s = time.monotonic() - sequence.arrived
     generation = _generation(sequence)
     sequence.emit("finish", {"reason": sequence.finish, "queued_s": sequence.schedule.queued_s}, generation)
@@ -64,9 +64,9 @@ def retrieved_passages(job: Job, threshold: float) -> list[ScoredPassage]:
     return [hit for hit in job.result or () if hit.score > threshold]
 
 
-def record_retrieval(sequence: Sequence, job: Job, found: abc.Sequence[ScoredPassage]) -> None:
+def record_retrieval(sequence: Sequence, job: Job, hits: abc.Sequence[ScoredPassage]) -> None:
     """Notes a finished retrieval in the trace and the counters."""
-    listed = [{**fields_of(hit.passage, "id", "title", "source", "veracity"), "score": hit.score} for hit in found]
+    listed = [{**fields_of(hit.passage, "id", "title", "source", "veracity"), "score": hit.score} for hit in hits]
     extra = {"error": job.error} if job.error else {}
     sequence.record("retrieval", query=job.payload.text, passages=listed, latency_s=job.latency_s, **extra)
     sequence.stats.retrievals += 1
@@ -136,7 +136,7 @@ def _commit(sequence: Sequence, index: int, state: SentenceState) -> None:
 
 def _num_discarded(sequence: Sequence) -> int:
     """Tokens that did not become the text; those of a composed one have been counted where they were written."""
-    own = len(sequence.output_text.ids) if sequence.feedback.is_composed else 0
+    own = len(sequence.output_text.ids) if sequence.policy.is_composed else 0
     return max(sequence.stats.tokens_discarded - own, 0)
 
 
@@ -181,21 +181,21 @@ def _mean_attention(sequence: Sequence, span: Span) -> dict[str, float]:
 
 
 def _generation(sequence: Sequence) -> Generation:
-    draft = sequence.output_text
-    states = [(span, sequence.feedback.state_of(index) or _NOT_VERIFIED) for index, span in enumerate(draft.sentences)]
+    output = sequence.output_text
+    states = [(span, sequence.feedback.state_of(index) or _NOT_VERIFIED) for index, span in enumerate(output.sentences)]
     wants_top = bool(sequence.request.params.logprobs)
     scores = [sequence.prompt_scores[place] for place in sorted(sequence.prompt_scores)]
     return Generation(
         prompt=sequence.request.prompt,
-        text=draft.text,
-        token_ids=tuple(draft.ids),
+        text=output.text,
+        token_ids=tuple(output.ids),
         finish_reason=sequence.finish or "error",
         sentences=tuple(_sentence(sequence, span, state) for span, state in states),
         sources=dict(sequence.sources),
         stats=replace(sequence.stats),
         trace=tuple(sequence.trace),
-        logprobs=tuple(token.logprob for token in draft.tokens),
-        top_logprobs=tuple(dict(token.top_logprobs or {}) for token in draft.tokens) if wants_top else (),
+        logprobs=tuple(token.logprob for token in output.tokens),
+        top_logprobs=tuple(dict(token.top_logprobs or {}) for token in output.tokens) if wants_top else (),
         prompt_logprobs=tuple(score.logprob for score in scores),
         prompt_top_logprobs=tuple(score.top for score in scores) if sequence.request.params.prompt_logprobs else (),
         index=sequence.index,

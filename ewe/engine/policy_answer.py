@@ -91,7 +91,7 @@ class Answer:
 
     def vary(self, sentence: int | None) -> None:
         """Has a sentence drawn at `retry_temperature` at least, lest the same words come again; None: no longer."""
-        self.sequence.feedback.hot_sentence = sentence
+        self.sequence.feedback.retry_sentence = sentence
 
     def quotations(self, sentence: int, result: VerificationResult) -> list[Quotation]:
         """What may stand in a sentence's place, which a check has found this of; the best first.

@@ -9,11 +9,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from ewe.config import Config
+from ewe.config.known_models import MEMORY_READER
 from ewe.config.memory_mark import MARK, PlacedPrompt
+from ewe.config.setting_names import AUTO
 from ewe.engine.input_processor import InputProcessor
 from ewe.engine.prompt_maker import PromptMaker
 from ewe.engine.request import TokenizedRequest
 from ewe.engine.sequence import Sequence
+from ewe.engine.units.unit_text import UnitTokenizer
 from ewe.errors import PromptTooLongError
 from ewe.types import Passage, ScoredPassage
 
@@ -46,7 +50,7 @@ class PromptPassages:
 
     def fits(self, sequence: Sequence) -> bool:
         """Whether the request's prompt has a place for memory inside."""
-        prompt = sequence.request.asked.prompt
+        prompt = sequence.request.original.prompt
         is_marked = isinstance(prompt, str) and MARK in prompt and self.prompts.is_marked
         return isinstance(prompt, PlacedPrompt) or is_marked
 
@@ -64,11 +68,11 @@ class PromptPassages:
             self._set(sequence, *found)
 
     def _with_passages(self, request: TokenizedRequest, passages: abc.Sequence[Passage]) -> TokenizedRequest:
-        asked = request.asked
-        assert isinstance(asked.prompt, str | PlacedPrompt)
-        prompt = self.prompts.own(asked.prompt, passages)
-        num_documents = len(asked.documents or ())
-        tokenized = self.input_processor.tokenize(request.id, replace(asked, prompt=prompt), num_documents)
+        original = request.original
+        assert isinstance(original.prompt, str | PlacedPrompt)
+        prompt = self.prompts.own(original.prompt, passages)
+        num_documents = len(original.documents or ())
+        tokenized = self.input_processor.tokenize(request.id, replace(original, prompt=prompt), num_documents)
         return replace(
             request,
             prefix_ids=tokenized.prefix_ids,
@@ -85,3 +89,17 @@ class PromptPassages:
         sequence.record(
             "prompt", passages=[passage.id for passage in passages], num_prompt_tokens=request.num_prompt_tokens
         )
+
+
+def open_prompt_passages(
+    config: Config, units: UnitTokenizer | None, input_processor: InputProcessor
+) -> PromptPassages | None:
+    """What puts the question's passages into prompts; None where they become units."""
+    place = config.memory.question_passages
+    if place == AUTO:
+        place = "units" if config.model.adapter == MEMORY_READER else "prompt"
+    has_weights = config.memory.veracity_weighting != "off"  # which a prompt does not know
+    if units is None or place == "units" or has_weights:
+        return None
+    prompts = PromptMaker(input_processor.tokenizer, units, config)
+    return PromptPassages(prompts, input_processor, config.pipeline.passages)

@@ -79,14 +79,14 @@ class Request:
 class TokenizedRequest:
     """A request that has been checked; its `n` answers share it.
 
-    asked: the request as it was stated. prompt: its text; question: what retrieval and verification are told of it,
+    original: the request as it was stated. prompt: its text; question: what retrieval and verification are told of it,
     under its topic. prefix_ids: the prompt up to its memory, which is encoded apart and shared (design 2.6), empty
     where units are bare; prompt_ids: the rest. start_position: the rotary position of the rest's first token (design
     2.2). max_tokens: how many may be generated. memory: whose long-term memories it may use.
     """
 
     id: str
-    asked: Request
+    original: Request
     prompt: str
     question: str
     prefix_ids: tuple[int, ...]
@@ -99,12 +99,12 @@ class TokenizedRequest:
     @property
     def params(self) -> SamplingParams:
         """How its tokens are chosen."""
-        return self.asked.params
+        return self.original.params
 
     @property
     def user_text(self) -> str:
         """What the user says in it, without its topic."""
-        return self.asked.question if self.asked.question.strip() else self.prompt
+        return self.original.question if self.original.question.strip() else self.prompt
 
     @property
     def num_prompt_tokens(self) -> int:
@@ -141,7 +141,7 @@ def as_prompts(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
 
 
 def as_params(
-    params: SamplingParams | Sequence[SamplingParams] | None, count: int, asked: str = "prompts"
+    params: SamplingParams | Sequence[SamplingParams] | None, count: int, items: str = "prompts"
 ) -> list[SamplingParams]:
     """One SamplingParams for each; raises InvalidRequestError for another number of them."""
     if params is None or isinstance(params, SamplingParams):
@@ -149,7 +149,7 @@ def as_params(
     if isinstance(params, Mapping):
         raise InvalidRequestError("params must be SamplingParams, or a list of them, got a mapping")
     if len(params) != count:
-        raise InvalidRequestError(f"{len(params)} SamplingParams for {count} {asked}: give one, or one for each")
+        raise InvalidRequestError(f"{len(params)} SamplingParams for {count} {items}: give one, or one for each")
     return list(params)
 
 

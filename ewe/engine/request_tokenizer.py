@@ -90,12 +90,12 @@ class RequestTokenizer:
         gap = self.config.memory.unit_tokens if has_memory else 0
         # A refresh holds the old units until the new ones are encoded.
         num_units = 2 * self.config.memory.num_units if uses_memory else num_documents
-        asked = request.question if request.question.strip() else text
+        original = request.question if request.question.strip() else text
         return TokenizedRequest(
             id=request_id,
-            asked=request,
+            original=request,
             prompt=text,
-            question=f"{request.topic}\n{asked}" if request.topic else asked,
+            question=f"{request.topic}\n{original}" if request.topic else original,
             prefix_ids=prefix_ids,
             prompt_ids=prompt_ids,
             seed=params.seed if params.seed is not None else (0 if params.temperature == 0 else secrets.randbits(63)),

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from ewe.engine.memory_manager import MemoryManager
 from ewe.engine.output_text import Span
-from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sentence_checks import Attempt
 from ewe.engine.sequence import Sequence
 
@@ -12,35 +12,35 @@ from ewe.engine.sequence import Sequence
 class Rewinder:
     """Takes texts back to the starts of sentences."""
 
-    keeper: MemoryKeeper
+    memory_manager: MemoryManager
 
     def rewind(self, sequence: Sequence, index: int, reason: str) -> None:
         """The transaction: everything is as if the tokens from the sentence's start on had never been.
 
         Kept are the memory (as it was when the oldest open check was opened), the attempts and the number of rewinds.
         """
-        state, draft = sequence.feedback, sequence.output_text
-        span = draft.sentences[index]
-        keep = draft.tokens_before(span.start)
-        discarded = len(draft) - keep
-        kept_chars = draft.fixed_chars(keep)
+        state, output = sequence.feedback, sequence.output_text
+        span = output.sentences[index]
+        keep = output.tokens_before(span.start)
+        discarded = len(output) - keep
+        kept_chars = output.fixed_chars(keep)
         sequence.record(
             "rewind",
             start=span.start,
-            text=draft.text_of(span),
+            text=output.text_of(span),
             kept_chars=kept_chars,
             discarded_tokens=discarded,
             attempt=state.attempt_at(span.start) - 1,
             reason=reason,
         )
-        draft.truncate(keep)
-        assert len(draft.sentences) >= sequence.settled, "a final sentence cannot be taken back"
+        output.truncate(keep)
+        assert len(output.sentences) >= sequence.settled, "a final sentence cannot be taken back"
         self._return_memory(sequence)
         # The last kept token is computed again, under the memory of now, as in a run that never went further.
         sequence.forget_ahead()
-        del state.states[len(draft.sentences) :]
-        state.progress.retrieved = min(state.progress.retrieved, len(draft.sentences))
-        state.progress.verified = min(state.progress.verified, len(draft.sentences))
+        del state.states[len(output.sentences) :]
+        state.progress.retrieved = min(state.progress.retrieved, len(output.sentences))
+        state.progress.verified = min(state.progress.verified, len(output.sentences))
         sequence.shown_chars = min(sequence.shown_chars, kept_chars)
         sequence.finish = None
         state.rewinds += 1
@@ -49,28 +49,28 @@ class Rewinder:
 
     def restore(self, sequence: Sequence, index: int, attempt: Attempt, reason: str) -> None:
         """Replaces the wording of a sentence by an earlier one; the text goes on after it."""
-        state, draft = sequence.feedback, sequence.output_text
-        spans, states = draft.sentences[: index + 1], state.states[:index]
+        state, output = sequence.feedback, sequence.output_text
+        spans, states = output.sentences[: index + 1], state.states[:index]
         span = spans.pop()
         self.rewind(sequence, index, reason)
-        reopened = len(draft.sentences)  # fewer than `index` if the rewind reopened another sentence
+        reopened = len(output.sentences)  # fewer than `index` if the rewind reopened another sentence
         end_token = span.first_token + len(attempt.tokens)
         restored = Span(span.start, span.start + len(attempt.text), span.first_token, end_token)
-        stopped = draft.restore(attempt.tokens, [*spans[reopened:], restored])
+        stopped = output.restore(attempt.tokens, [*spans[reopened:], restored])
         state.states = [*states, attempt.state]
         state.progress.retrieved = state.progress.verified = index + 1
         sequence.end_text(stopped)
 
     def _return_memory(self, sequence: Sequence) -> None:
         """Gives up all that is under way and goes back to the memory that the oldest open check saw."""
-        state = sequence.feedback
-        state.retrieval = None
-        self.keeper.drop_pending(sequence)
-        for position, check in enumerate(state.checks):
+        policy, progress = sequence.policy, sequence.feedback.progress
+        policy.retrieval = None
+        self.memory_manager.drop_pending(sequence)
+        for position, check in enumerate(policy.checks):
             if position == 0:
-                state.progress.retrieved = min(state.progress.retrieved, check.retrieved)
+                progress.retrieved = min(progress.retrieved, check.retrieved)
             if position == 0 and check.snapshot is not None:
-                self.keeper.restore(sequence, check.snapshot)
+                self.memory_manager.restore(sequence, check.snapshot)
             else:
-                self.keeper.drop_snapshot(check.snapshot)
-        state.checks.clear()
+                self.memory_manager.drop_snapshot(check.snapshot)
+        policy.checks.clear()

@@ -1,56 +1,53 @@
-"""Which rows the next forward pass holds, and who gives way when blocks run short.
+"""Which rows the next forward pass holds.
 
-Tenants take turns where sequences wait to be let in, each tenant's in order of arrival. Blocks go by arrival alone: an
-older sequence may take the blocks of a younger one, which moves to host memory and comes back unchanged; nothing is
-recomputed but evicted units, whose KV depends on their own text alone.
+Tenants take turns where sequences wait to be let in, each tenant's in order of arrival. Blocks go by arrival alone
+(`ewe.engine.swapping`).
 """
 
 from collections import abc
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ewe.config import SchedulerConfig
 from ewe.engine.inflight_batch import SchedulerOutput
-from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.engine.kvcache.pool import KVPool
+from ewe.engine.memory_manager import MemoryManager
 from ewe.engine.model_runner import ForwardRow
 from ewe.engine.next_action import Action
-from ewe.engine.refresh import MemoryKeeper
-from ewe.engine.sequence import Sequence, SwappedContext
+from ewe.engine.sequence import Sequence
+from ewe.engine.swapping import ContextSwapper
 from ewe.engine.turns import Turns
 from ewe.engine.units.precomputed import Load, PrecomputedUnits
 from ewe.engine.units.unit_cache import EncodedUnit
-from ewe.errors import OutOfBlocksError
 
 _MOST_SCORED = 256  # tokens of one prompt in one pass that scores them: each has logits of its own
 
 
 @dataclass(eq=False)
 class Scheduler:
-    """Plans forward passes over one pool. `swaps` counts the contexts that were moved to host memory.
+    """Plans forward passes over one pool.
 
-    precomputed: units that need not be encoded. unit_temperature: divides the logits on units that follow a prefix.
+    swapper: finds the blocks. precomputed: units that need not be encoded. unit_temperature: divides the logits on
+    units that follow a prefix.
     """
 
-    manager: BlockManager
+    swapper: ContextSwapper
     pool: KVPool
-    keeper: MemoryKeeper
+    memory_manager: MemoryManager
     config: SchedulerConfig
     precomputed: PrecomputedUnits | None
     unit_temperature: float
-    swaps: int = field(default=0, init=False)
     _turns: Turns = field(default_factory=Turns, init=False)
 
-    def schedule(self, wanted: abc.Sequence[tuple[Sequence, Action]]) -> SchedulerOutput:
+    def schedule(self, actions: abc.Sequence[tuple[Sequence, Action]]) -> SchedulerOutput:
         """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
 
         Decoding sequences come first, then units and prompts, those that wait to be let in by turns; prompts that are
         only scored take no place of a sequence, but enter where the pass has room. Blocks are allocated, and contexts
         swapped for them; memories and texts stay as they are. `launched` or `failed` must follow.
         """
-        candidates = [sequence for sequence, _ in wanted]
+        candidates = [sequence for sequence, _ in actions]
         plan = SchedulerOutput(budget=self.config.max_num_batched_tokens, candidates=candidates)
-        running = [pair for pair in wanted if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
+        running = [pair for pair in actions if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
         admitted = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence, _ in running)
         for sequence, action in running:
             if sequence.schedule.is_admitted and self._is_decoding(sequence, action):
@@ -61,7 +58,7 @@ class Scheduler:
                 continue
             if not sequence.schedule.is_admitted or sequence.schedule.swapped is not None:
                 has_place = plan.budget > 0 if sequence.is_scored else admitted < self.config.max_num_seqs
-                may_enter = may_enter and has_place and self._bring_in(plan, sequence)
+                may_enter = may_enter and has_place and self._admit(plan, sequence)
                 if not may_enter:
                     continue
                 admitted += 1
@@ -89,20 +86,13 @@ class Scheduler:
             if unit.num_planned:
                 self._scale_keys(unit)
         for unit in plan.held:
-            self.keeper.cache.release(unit)
+            self.memory_manager.cache.release(unit)
 
     def failed(self, plan: SchedulerOutput) -> None:
         """The pass has not run, and nobody is to use its units."""
         for unit in plan.units:
             unit.ready, unit.num_planned = False, 0
         self.launched(plan)
-
-    def release(self, sequence: Sequence) -> None:
-        """Gives back all that a finished sequence holds."""
-        if sequence.schedule.swapped is None:
-            self.keeper.release_all(sequence)
-        sequence.table.free()
-        sequence.schedule.swapped = None
 
     def _is_decoding(self, sequence: Sequence, action: Action) -> bool:
         runs = action is Action.RUN and sequence.schedule.swapped is None and sequence.num_to_run == 1
@@ -123,7 +113,7 @@ class Scheduler:
             sequence.request.prompt_ids
         )
         tokens = sequence.tokens_to_run(min(plan.budget, _MOST_SCORED) if scored else plan.budget)
-        if not self._make_room(sequence.table.blocks_needed(len(tokens)), sequence, plan):
+        if not self.swapper.make_room(sequence.table.blocks_needed(len(tokens)), sequence, plan):
             return
         begin = sequence.table.length
         copies = sequence.table.extend(len(tokens))
@@ -142,7 +132,7 @@ class Scheduler:
                 all_logits=scored,
                 placeholder=schedule.placeholder.place if is_whole and schedule.placeholder is not None else None,
                 prefix_slots=None if schedule.prefix is None else schedule.prefix.table.slots(),
-                adapter=sequence.request.asked.adapter,
+                adapter=sequence.request.original.adapter,
             )
         )
         plan.sequences.append(sequence)
@@ -154,7 +144,7 @@ class Scheduler:
 
         Returns whether all of them are encoded or in the pass, and the sequence need not wait for what it computes.
         """
-        if not self._get(self.keeper.acquire, plan, sequence):
+        if not self.swapper.acquire(self.memory_manager.acquire, sequence, plan):
             return False
         prefix = [] if sequence.schedule.prefix is None else [sequence.schedule.prefix]
         pending = [item.encoded for item in sequence.schedule.pending_units if item.encoded is not None]
@@ -168,7 +158,7 @@ class Scheduler:
 
         The prefix that units follow comes before them, in several passes if it is long.
         """
-        cache = self.keeper.cache
+        cache = self.memory_manager.cache
         plan.busy[sequence] = None
         for unit in units:
             size = len(unit.token_ids)
@@ -193,7 +183,7 @@ class Scheduler:
             self._scale_keys(unit)
             plan.progressed = True
             sequence.stats.units_loaded += 1
-            self.keeper.cache.loads += 1
+            self.memory_manager.cache.loads += 1
         return state is not Load.ABSENT
 
     def _scale_keys(self, unit: EncodedUnit) -> None:
@@ -202,63 +192,14 @@ class Scheduler:
             self.pool.scale_keys(unit.table.slots(), 1 / self.unit_temperature)
             unit.ready = True
 
-    def _bring_in(self, plan: SchedulerOutput, sequence: Sequence) -> bool:
-        """Admits a waiting sequence or swaps one back in; returns whether there was room."""
-        if sequence.schedule.swapped is None:
-            sequence.schedule.is_admitted = self._get(self.keeper.acquire_prefix, plan, sequence)
-            if sequence.schedule.is_admitted:
-                self._turns.take(sequence)
-            return sequence.schedule.is_admitted
-        swapped = sequence.schedule.swapped
-        if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, plan):
-            return False
-        if not self._get(self.keeper.resume, plan, sequence):
-            return False
-        if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, plan):
-            self.keeper.suspend(sequence)
-            return False
-        sequence.table.extend(swapped.length)
-        self.pool.write_blocks(sequence.table.blocks, swapped.blocks)
-        sequence.schedule.swapped = None
-        plan.progressed = True
-        sequence.record("swap_in", blocks=len(sequence.table.blocks))
-        return True
-
-    def _get(self, acquire: Callable[[Sequence], None], plan: SchedulerOutput, asker: Sequence) -> bool:
-        """Acquires what a sequence needs, at the cost of younger ones; returns whether there was room."""
-        while True:
-            try:
-                acquire(asker)
-                return True
-            except OutOfBlocksError:
-                if not self._swap_out_youngest(asker, plan):
-                    return False
-
-    def _make_room(self, blocks: int, asker: Sequence, plan: SchedulerOutput) -> bool:
-        """Frees blocks for `asker`: unused units first, then the contexts of younger sequences."""
-        while self.manager.num_free < blocks:
-            missing = blocks - self.manager.num_free
-            if not self.keeper.cache.evict(missing) and not self._swap_out_youngest(asker, plan):
-                return False
-        return True
-
-    def _swap_out_youngest(self, asker: Sequence, plan: SchedulerOutput) -> bool:
-        for victim in reversed(plan.candidates):
-            if victim is asker:
-                return False
-            is_here = victim.schedule.is_admitted and victim.schedule.swapped is None and not victim.is_finished
-            if is_here and victim not in plan.busy:
-                self._swap_out(victim)
-                return True
-        return False
-
-    def _swap_out(self, victim: Sequence) -> None:
-        blocks = list(victim.table.blocks)
-        victim.schedule.swapped = SwappedContext(self.pool.read_blocks(blocks), victim.table.length)
-        victim.table.free()
-        self.keeper.suspend(victim)
-        self.swaps += 1
-        victim.record("swap_out", blocks=len(blocks))
+    def _admit(self, plan: SchedulerOutput, sequence: Sequence) -> bool:
+        """Lets a waiting sequence in or swaps one back in; returns whether there was room."""
+        if sequence.schedule.swapped is not None:
+            return self.swapper.swap_in(sequence, plan)
+        sequence.schedule.is_admitted = self.swapper.acquire(self.memory_manager.acquire_prefix, sequence, plan)
+        if sequence.schedule.is_admitted:
+            self._turns.take(sequence)
+        return sequence.schedule.is_admitted
 
 
 def _missing(sequence: Sequence) -> list[EncodedUnit]:

@@ -1,22 +1,14 @@
-"""What is known of a text's sentences: verdicts, rejected wordings, and the checks under way."""
+"""What is known of a text's sentences: verdicts and rejected wordings."""
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ewe.types import Claim, Verdict, VerificationResult
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from ewe.engine.sampler import Token
-    from ewe.engine.sequence import Sequence
-    from ewe.engine.side_runner import SideWork
-    from ewe.engine.units.working_memory import MemoryUnit
-    from ewe.engine.wordings import Drawing, Wording
-    from ewe.engine.workers import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +79,6 @@ def described(result: VerificationResult) -> dict[str, Any]:
     return {"verdict": result.verdict.value, "score": result.score, "claims": claims, "evidence": evidence}
 
 
-@dataclass(slots=True, eq=False)
-class Check:
-    """A verification under way: which sentences, and what to return to if one is refuted.
-
-    waits: whether nothing is written meanwhile. retrieved: the progress of retrieval; snapshot: the memory when the
-    pause was over, if the text went on (else it cannot have changed).
-    """
-
-    job: Job
-    sentences: tuple[int, ...]
-    waits: bool
-    retrieved: int
-    snapshot: tuple[MemoryUnit, ...] | None = None
-
-
 @dataclass(slots=True)
 class Progress:
     """How many sentences retrieval and verification have dealt with."""
@@ -110,40 +87,19 @@ class Progress:
     verified: int = 0
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class FeedbackState:
-    """What one sequence's policy is doing, and what is known of its sentences.
+    """What is known of one sequence's sentences.
 
-    steps: the policy's generator, None once it has ended; every, asked: when its text is to pause, and what it has
-    asked for since. retrieval: the one under way; checks: those under way, oldest first. paused_at,
-    checks_awaited_since: seconds of time.monotonic. states: what is known of each sentence. attempts: rejected wordings
-    by the code point at which the sentence starts. rewinds: how often the text went back. hot_sentence: index of the
-    sentence that is drawn at a raised temperature. drawing: wordings that are asked for, or on their way; judging: the
-    check of `judged`, when they are there. side: what the policy waits for beside the text; num_asked: how many texts
-    it has asked for; draft: the last one that was an answer of its own; check_latency_s: of the last check of given
-    texts. is_composed: whether the text is not drawn from the request's prompt, but made of such texts.
+    states: of each sentence. attempts: rejected wordings by the code point at which the sentence starts. rewinds: how
+    often the text went back. retry_sentence: index of the sentence that is drawn at a raised temperature.
     """
 
-    steps: Generator[Any, Any, Any] | None = None
-    every: tuple[int, ...] = ()
-    asked: list[Any] = field(default_factory=list)
-    retrieval: Job | None = None
-    checks: deque[Check] = field(default_factory=deque)
-    paused_at: float | None = None
-    checks_awaited_since: float | None = None
     progress: Progress = field(default_factory=Progress)
     states: list[SentenceState | None] = field(default_factory=list)
     attempts: dict[int, list[Attempt]] = field(default_factory=dict)
     rewinds: int = 0
-    hot_sentence: int | None = None
-    side: SideWork | None = None
-    num_asked: int = 0
-    draft: Sequence | None = None
-    check_latency_s: float = 0.0
-    is_composed: bool = False
-    drawing: Drawing | None = None
-    judging: Job | None = None
-    judged: tuple[Wording, ...] = ()
+    retry_sentence: int | None = None
 
     def state_of(self, index: int) -> SentenceState | None:
         """What is known of a sentence, None while it is open."""

@@ -12,99 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from ewe.engine.grammar import Grammar
 from ewe.engine.kvcache.block_table import BlockTable
-from ewe.engine.kvcache.pool import HostBlocks
 from ewe.engine.output_text import OutputText
+from ewe.engine.policy_state import PolicyState
 from ewe.engine.request import TokenizedRequest
-from ewe.engine.sampler import PlaceholderToken, PromptScore, SamplingRow
-from ewe.engine.sentence_checks import FeedbackState, fields_of
+from ewe.engine.sampler import PromptScore, SamplingRow
+from ewe.engine.schedule_state import ScheduleState
+from ewe.engine.sentence_checks import FeedbackState
 from ewe.engine.stream_events import TRACED_EVENTS, StreamEvent
-from ewe.engine.units.unit_cache import EncodedUnit
-from ewe.engine.units.unit_text import UnitText
 from ewe.engine.units.working_memory import WorkingMemory
-from ewe.types import (
-    Evidence,
-    FinishReason,
-    GenerationStats,
-    Lane,
-    Passage,
-    TraceEvent,
-)
+from ewe.types import Evidence, FinishReason, GenerationStats, Passage, TraceEvent
 
 if TYPE_CHECKING:
     from ewe.engine.neighbours import Neighbours
     from ewe.engine.text_attention import TextAttention
-
-
-@dataclass(frozen=True, slots=True)
-class SwappedContext:
-    """A context's KV in host memory, and how many tokens it holds."""
-
-    blocks: HostBlocks
-    length: int
-
-
-@dataclass(slots=True, eq=False)
-class PendingUnit:
-    """A passage on its way into memory; `encoded` holds a reference once its blocks are allocated.
-
-    salt: units of different salts are not shared, though their contents are the same. lane: None for a passage that
-    is to be copied from. score: its passage's, by the retriever that found it.
-    """
-
-    passage: Passage
-    lane: Lane | None
-    weight: float
-    unit_text: UnitText
-    salt: str
-    score: float = 0.0
-    encoded: EncodedUnit | None = None
-    was_cached: bool = False
-
-    def is_new_to(self, others: Iterable[PendingUnit]) -> bool:
-        """Whether none of the others holds the same."""
-        return all(self.unit_text.token_ids != other.unit_text.token_ids for other in others)
-
-    def described(self, unit_id: int) -> dict[str, object]:
-        """What the trace tells when it becomes this unit of a memory."""
-        assert self.lane is not None
-        return {
-            "lane": self.lane.value,
-            "unit_id": unit_id,
-            "passage": fields_of(self.passage, "id", "title", "text", "source", "veracity"),
-            "weight": self.weight,
-            "num_tokens": len(self.unit_text.token_ids),
-            "cached": self.was_cached,
-            "loaded": self.encoded is not None and self.encoded.was_loaded and not self.was_cached,
-            "was_cut": self.unit_text.was_cut,
-        }
-
-
-@dataclass(slots=True, eq=False)
-class ScheduleState:
-    """What core, scheduler and memory keeper hold for one sequence.
-
-    is_started: its first retrieval may be under way; is_admitted: it has had blocks; swapped: its context, while that
-    is in host memory. prefix: the KV of the prompt up to its memory, held while it is admitted and not swapped out.
-    placeholder: the token after the text's last, while its pass is under way (`InflightBatch`). queued_s: seconds until
-    the first work was done for it.
-    """
-
-    is_started: bool = False
-    is_admitted: bool = False
-    swapped: SwappedContext | None = None
-    prefix: EncodedUnit | None = None
-    pending_units: list[PendingUnit] = field(default_factory=list)
-    placeholder: PlaceholderToken | None = None
-    queued_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """What a sequence is that draws one wording, of several, of a sentence of another one; both by their numbers."""
-
-    main: Sequence
-    wording: int
-    sentence: int
+    from ewe.engine.wordings import WordingTask
 
 
 @dataclass(slots=True, eq=False)
@@ -116,9 +37,9 @@ class Sequence:
     policy copies. settled: how many sentences are final; sent_chars, shown_chars: how much of the text has been sent,
     and shown as a draft. prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked
     for. prompt_passages: ids of the passages that retrieval has put into the prompt. sentence: how a sentence began
-    that the text is to end with; None: it goes on. asker: the answer whose policy has asked for this text, if it is no
-    answer itself. wants_attention: whether to note, when it ends, what its text attended to; attention: this. drawn:
-    for whom it only draws a wording; None: it is an answer.
+    that the text is to end with; None: it goes on. parent: the answer whose policy has asked for this text, if it is no
+    answer itself. wants_attention: whether to note, when it ends, what its text attended to; attention: this.
+    wording_task: whose wording it draws; None: it is an answer.
     """
 
     request: TokenizedRequest
@@ -126,6 +47,7 @@ class Sequence:
     output_text: OutputText
     table: BlockTable
     memory: WorkingMemory
+    policy: PolicyState = field(default_factory=PolicyState)
     feedback: FeedbackState = field(default_factory=FeedbackState)
     schedule: ScheduleState = field(default_factory=ScheduleState)
     siblings: list[Sequence] = field(default_factory=list)
@@ -147,10 +69,10 @@ class Sequence:
     stats: GenerationStats = field(default_factory=GenerationStats)
     prompt_scores: dict[int, PromptScore] = field(default_factory=dict)
     sentence: str | None = None
-    asker: Sequence | None = None
+    parent: Sequence | None = None
     wants_attention: bool = False
     attention: TextAttention | None = None
-    drawn: Drawn | None = None
+    wording_task: WordingTask | None = None
 
     @property
     def deadline(self) -> float | None:
@@ -161,7 +83,7 @@ class Sequence:
     @property
     def is_scored(self) -> bool:
         """Whether its prompt is only scored: others may wait for that, so it goes before them and takes no place."""
-        return bool(self.request.asked.label_token_ids)
+        return bool(self.request.original.label_token_ids)
 
     @property
     def num_tokens(self) -> int:
@@ -183,9 +105,9 @@ class Sequence:
     @property
     def has_sentence(self) -> bool:
         """Whether the sentence has ended that the text is to end with."""
-        if self.drawn is not None:
+        if self.wording_task is not None:
             self.output_text.find_sentences()
-            return len(self.output_text.sentences) > self.drawn.sentence
+            return len(self.output_text.sentences) > self.wording_task.sentence
         return self.sentence is not None and self.output_text.sentence_end(self.sentence) is not None
 
     @property
@@ -221,7 +143,8 @@ class Sequence:
     def sampling_row(self, eos_token_ids: Iterable[int], retry_temperature: float) -> SamplingRow:
         """How the next token is drawn; retry_temperature: the least one for a sentence that must differ this time."""
         request, params = self.request, self.request.params
-        hot = self.feedback.hot_sentence is not None and len(self.output_text.sentences) <= self.feedback.hot_sentence
+        retried = self.feedback.retry_sentence
+        is_retry = retried is not None and len(self.output_text.sentences) <= retried
         num_placeholders = int(self.schedule.placeholder is not None)
         too_short = len(self.output_text.ids) + num_placeholders < params.min_tokens
         banned = (*eos_token_ids, *params.stop_token_ids) if too_short else ()
@@ -232,11 +155,11 @@ class Sequence:
             seed=request.seed,
             index=self.index,
             stream=self.feedback.rewinds,
-            temperature=max(params.temperature, retry_temperature) if hot else params.temperature,
+            temperature=max(params.temperature, retry_temperature) if is_retry else params.temperature,
             banned=banned if self.grammar is None else (),
             allowed=None if self.grammar is None else self.grammar.allowed_but(banned),
             num_placeholders=num_placeholders,
-            wording=0 if self.drawn is None else self.drawn.wording,
+            wording=0 if self.wording_task is None else self.wording_task.wording,
         )
 
     def end_text(self, stopped: bool) -> None:

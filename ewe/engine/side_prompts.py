@@ -32,25 +32,25 @@ class SidePrompts:
     @cached_property
     def prompts(self) -> PromptMaker:
         """Writes the prompts."""
-        processor, units = self.input_processor, self.input_processor.keeper.unit_tokenizer
+        processor, units = self.input_processor, self.input_processor.memory_manager.unit_tokenizer
         assert units is not None, "an engine whose policy asks for texts has a tokenizer"
         return PromptMaker(processor.tokenizer, units, processor.config)
 
-    def build(self, asker: Sequence, ask: Ask, is_answer: bool = False) -> tuple[Sequence, tuple[Passage, ...]] | None:
+    def build(self, parent: Sequence, ask: Ask, is_answer: bool = False) -> tuple[Sequence, tuple[Passage, ...]] | None:
         """The sequence of an Ask and the passages in its prompt; None if the answer that it goes on with is full.
 
         Passages may take no more than leaves the text its tokens, or half of the context if it may have more. Raises
         PromptTooLongError if the rest of the prompt is too long.
         """
-        asker.feedback.num_asked += 1
-        seed = seed_of(asker.request.seed, asker.index, asker.feedback.num_asked)
-        own = asker.request.params
+        parent.policy.num_side_texts += 1
+        seed = seed_of(parent.request.seed, parent.index, parent.policy.num_side_texts)
+        own = parent.request.params
         num_written = len(self.encode(ask.begin)) if ask.begin else 0
         is_inner = ask.text is not None and not is_answer
         params = inner_params(own, ask, seed) if is_inner else answer_params(own, ask, num_written, seed)
         if params is None:
             return None
-        build = partial(self._build, asker, ask, params)
+        build = partial(self._build, parent, ask, params)
         least = self.input_processor.least_room(params)
         found = fitting(build, ask.passages, least, lambda sequence: sequence.request.max_tokens)
         if found is not None:
@@ -75,28 +75,28 @@ class SidePrompts:
         found: int | None = tokenizer.convert_tokens_to_ids(name)
         return None if found == tokenizer.unk_token_id else found
 
-    def _build(self, asker: Sequence, ask: Ask, params: SamplingParams, passages: tuple[Passage, ...]) -> Sequence:
-        asked = asker.request.asked
-        assert isinstance(asked.prompt, str | PlacedPrompt), "check_asking has refused it"
+    def _build(self, parent: Sequence, ask: Ask, params: SamplingParams, passages: tuple[Passage, ...]) -> Sequence:
+        original = parent.request.original
+        assert isinstance(original.prompt, str | PlacedPrompt), "check_asking has refused it"
         if ask.text is None:
-            prompt = self.prompts.own(asked.prompt, passages, ask.begin, ask.frame)
-            special = asked.add_special_tokens
+            prompt = self.prompts.own(original.prompt, passages, ask.begin, ask.frame)
+            special = original.add_special_tokens
         else:
             prompt, special = self.prompts.turn(ask.text, passages, ask.begin), not self.prompts.has_template
         inner = Request(
             prompt,
             params,
-            [unit.passage for unit in asker.schedule.pending_units],
+            [unit.passage for unit in parent.schedule.pending_units],
             add_special_tokens=special,
-            salt=asked.salt,
-            adapter=asked.adapter,
+            salt=original.salt,
+            adapter=original.adapter,
             shared_prefix="" if ask.shared is None else self.prompts.shared(prompt, passages, ask.shared),
             kept={token_id: name for name in ask.kept if (token_id := self.token_id(name)) is not None},
             is_plain=True,
-            tenant=asked.tenant,
+            tenant=original.tenant,
         )
-        sequence = self.input_processor.build(asker.request.id, inner)
-        sequence.asker, sequence.arrived, sequence.sentence = asker, asker.arrived, ask.sentence
+        sequence = self.input_processor.build(parent.request.id, inner)
+        sequence.parent, sequence.arrived, sequence.sentence = parent, parent.arrived, ask.sentence
         sequence.wants_attention = ask.attention and self.pool.states is not None
         return sequence
 
@@ -105,7 +105,7 @@ def apart(request: Sequence) -> list[Sequence]:
     """The answers of a request, each of which asks on its own and has its documents."""
     answers, request.siblings = [request, *request.siblings], []
     for answer in answers:
-        answer.feedback.is_composed = True
+        answer.policy.is_composed = True
     for answer in answers[1:]:
         answer.trace.extend(request.trace)
         answer.schedule.pending_units = list(request.schedule.pending_units)

@@ -48,28 +48,28 @@ class SideRunner:
     verification: Worker | None
     started: list[Sequence] = field(default_factory=list, init=False)
 
-    def do(self, asker: Sequence, effect: object) -> Any:
+    def do(self, parent: Sequence, effect: object) -> Any:
         """Does what a policy has yielded; returns the result, or opens the answer's `side` work, which will give it.
 
         An answer that is full has its `finish` then. Raises PromptTooLongError, and TypeError for what is no effect.
         """
         match effect:
             case Generate():
-                self._generate(asker, effect)
+                self._generate(parent, effect)
             case Search(queries):
                 if self.retrieval is None:
                     return [()] * len(queries)
-                self._search(asker, self.retrieval, effect)
+                self._search(parent, self.retrieval, effect)
             case VerifyTexts(requests):
                 if self.verification is None:
                     return [VerificationResult(notes=("no verifier",))] * len(requests)
-                self._verify(asker, self.verification, effect)
+                self._verify(parent, self.verification, effect)
             case Add():
-                add_sentence(asker, effect, self.prompts.encode)
+                add_sentence(parent, effect, self.prompts.encode)
             case HasTokens(names):
                 return all(self.prompts.token_id(name) is not None for name in names)
             case Decide(about, data):
-                asker.record("decision", about=about, **data)
+                parent.record("decision", about=about, **data)
             case _:
                 raise TypeError(f"it yielded {effect!r}, which asks for nothing")
         return None
@@ -79,52 +79,55 @@ class SideRunner:
         started, self.started = self.started, []
         return [sequence for sequence in started if not sequence.is_finished]
 
-    def begin(self, asker: Sequence, ask: Ask) -> None:
+    def begin(self, parent: Sequence, ask: Ask) -> None:
         """Makes an Ask the answer's own prompt, of which nothing has been computed."""
-        built = self._build(asker, Generate("answer", (ask,)), is_answer=True)
+        built = self._build(parent, Generate("answer", (ask,)), is_answer=True)
         assert built is not None
         assert not ask.begin, "an answer that goes on is not streamed from its beginning"
         [source] = built
-        asked, request = asker.request, source.request
-        asker.request = replace(
-            request, asked=replace(asked.asked, params=request.params, kept=request.asked.kept), prompt=asked.prompt,
-            question=asked.question, memory=asked.memory,
-        )  # fmt: skip
-        asker.output_text, asker.grammar, asker.sentence = source.output_text, source.grammar, source.sentence
-        asker.schedule.pending_units = source.schedule.pending_units
-        asker.feedback.is_composed = False
+        before, request = parent.request, source.request
+        parent.request = replace(
+            request,
+            original=replace(before.original, params=request.params, kept=request.original.kept),
+            prompt=before.prompt,
+            question=before.question,
+            memory=before.memory,
+        )
+        parent.output_text, parent.grammar, parent.sentence = source.output_text, source.grammar, source.sentence
+        parent.schedule.pending_units = source.schedule.pending_units
+        parent.policy.is_composed = False
 
-    def _generate(self, asker: Sequence, step: Generate) -> None:
-        texts = self._build(asker, step)
+    def _generate(self, parent: Sequence, step: Generate) -> None:
+        texts = self._build(parent, step)
         if texts is not None:
-            asker.feedback.side = SideWork(partial(self._replies, asker, step, texts), tuple(texts))
+            parent.policy.side = SideWork(partial(self._replies, parent, step, texts), tuple(texts))
             self.started += texts
         else:
-            asker.finish = "length"  # the answer is as long as it may be
+            parent.finish = "length"  # the answer is as long as it may be
 
-    def _build(self, asker: Sequence, step: Generate, is_answer: bool = False) -> list[Sequence] | None:
+    def _build(self, parent: Sequence, step: Generate, is_answer: bool = False) -> list[Sequence] | None:
         """The sequences of what is asked; None if the answer that it goes on with is full."""
-        built = [self.prompts.build(asker, ask, is_answer) for ask in step.asks]
-        found = [pair for pair in built if pair is not None]
-        if len(found) < len(built):
+        built = [self.prompts.build(parent, ask, is_answer) for ask in step.asks]
+        texts = [pair for pair in built if pair is not None]
+        if len(texts) < len(built):
             return None
-        for _, passages in found:
-            asker.sources.update({passage.id: passage for passage in passages})
-        asker.record(
+        for _, passages in texts:
+            parent.sources.update({passage.id: passage for passage in passages})
+        parent.record(
             "asking",
             step=step.name,
             prompts=[ask.text or "" for ask in step.asks],
-            passages=[[passage.id for passage in passages] for _, passages in found],
+            passages=[[passage.id for passage in passages] for _, passages in texts],
         )
-        return [sequence for sequence, _ in found]
+        return [sequence for sequence, _ in texts]
 
-    def _replies(self, asker: Sequence, step: Generate, texts: list[Sequence]) -> list[Reply] | None:
+    def _replies(self, parent: Sequence, step: Generate, texts: list[Sequence]) -> list[Reply] | None:
         """The replies of a step whose texts are there; None if one of them failed."""
         for text in texts:
             for name in _SUMMED:
-                setattr(asker.stats, name, getattr(asker.stats, name) + getattr(text.stats, name))
-            asker.stats.tokens_discarded += text.stats.tokens_kept
-        asker.record(
+                setattr(parent.stats, name, getattr(parent.stats, name) + getattr(text.stats, name))
+            parent.stats.tokens_discarded += text.stats.tokens_kept
+        parent.record(
             "answered",
             step=step.name,
             texts=[text.output_text.text for text in texts],
@@ -132,24 +135,24 @@ class SideRunner:
         )
         for text, ask in zip(texts, step.asks, strict=True):
             if ask.text is None and not ask.begin:
-                asker.feedback.draft = text
+                parent.policy.last_answer = text
         failed = next((text for text in texts if text.finish in ("error", "abort", "timeout")), None)
         if failed is not None:
-            asker.finish, asker.error = failed.finish, failed.error
+            parent.finish, parent.error = failed.finish, failed.error
             return None
         return [self._reply(text) for text in texts]
 
     def _reply(self, text: Sequence) -> Reply:
         """A text as policies read it: the likeliest tokens by their own texts."""
-        draft = text.output_text
-        end = None if text.sentence is None else draft.sentence_end(text.sentence)
-        logprobs = [token.logprob for token in draft.tokens][: None if end is None else draft.tokens_before(end)]
+        output = text.output_text
+        end = None if text.sentence is None else output.sentence_end(text.sentence)
+        logprobs = [token.logprob for token in output.tokens][: None if end is None else output.tokens_before(end)]
         mean_prob = math.exp(sum(logprobs) / len(logprobs)) if logprobs else 1.0
-        told = draft.tokens if text.request.params.logprobs else []
-        top = [self._by_text(token.top_logprobs or {}) for token in told]
-        tokens = tuple(self.prompts.text_of(token_id) for token_id in draft.ids) if top else ()
+        scored = output.tokens if text.request.params.logprobs else []
+        top = [self._by_text(token.top_logprobs or {}) for token in scored]
+        tokens = tuple(self.prompts.text_of(token_id) for token_id in output.ids) if top else ()
         assert text.finish is not None
-        return Reply(draft.text, text.finish, mean_prob, tuple(top), tokens, self._reading(text), text)
+        return Reply(output.text, text.finish, mean_prob, tuple(top), tokens, self._reading(text), text)
 
     def _by_text(self, scores: Mapping[int, float]) -> dict[str, float]:
         """Tokens that decode to the same text, like bytes, count together."""
@@ -160,43 +163,43 @@ class SideRunner:
         return {text: math.log(prob) if prob > 0 else -math.inf for text, prob in total.items()}
 
     def _reading(self, text: Sequence) -> Reading | None:
-        attention, draft, prompt_ids = text.attention, text.output_text, text.request.prompt_ids
+        attention, output, prompt_ids = text.attention, text.output_text, text.request.prompt_ids
         if attention is None:
             return None
         prompt = Detokenizer(self.prompts.input_processor.tokenizer, ())
         for token_id in prompt_ids:
             prompt.append(token_id)
         ends = tuple(prompt.end_of(number) for number in range(1, len(prompt_ids) + 1))
-        entropies = tuple(token.entropy for token in draft.tokens)
-        return Reading(prompt.text, ends, draft.token_ends, entropies, attention.weights, attention.received)
+        entropies = tuple(token.entropy for token in output.tokens)
+        return Reading(prompt.text, ends, output.token_ends, entropies, attention.weights, attention.received)
 
-    def _search(self, asker: Sequence, retrieval: Worker, step: Search) -> None:
+    def _search(self, parent: Sequence, retrieval: Worker, step: Search) -> None:
         for text in step.queries:
-            asker.record("retrieving", query=text)
-        queries = [Query(text, asker.request.memory, step.top_k) for text in step.queries]
+            parent.record("retrieving", query=text)
+        queries = [Query(text, parent.request.memory, step.top_k) for text in step.queries]
         jobs = tuple(retrieval.submit(query, self.config.timeout) for query in queries)
-        asker.feedback.side = SideWork(partial(self._found, asker, jobs), jobs=jobs)
+        parent.policy.side = SideWork(partial(self._found, parent, jobs), jobs=jobs)
 
-    def _found(self, asker: Sequence, jobs: tuple[Job, ...]) -> list[tuple[Passage, ...]]:
+    def _found(self, parent: Sequence, jobs: tuple[Job, ...]) -> list[tuple[Passage, ...]]:
         """The passages of finished retrievals, which go into the trace."""
-        found, waited_s = [], asker.stats.retrieval_wait_s + max((job.latency_s for job in jobs), default=0.0)
+        found, waited_s = [], parent.stats.retrieval_wait_s + max((job.latency_s for job in jobs), default=0.0)
         for job in jobs:
             hits = retrieved_passages(job, self.config.retrieval_threshold)
-            record_retrieval(asker, job, hits)
+            record_retrieval(parent, job, hits)
             found.append(tuple(hit.passage for hit in hits))
-        asker.stats.retrieval_wait_s = waited_s  # they ran side by side
+        parent.stats.retrieval_wait_s = waited_s  # they ran side by side
         return found
 
-    def _verify(self, asker: Sequence, verification: Worker, step: VerifyTexts) -> None:
-        closed_world = asker.request.asked.closed_world
+    def _verify(self, parent: Sequence, verification: Worker, step: VerifyTexts) -> None:
+        closed_world = parent.request.original.closed_world
         requests = [replace(request, closed_world=closed_world) for request in step.requests]
         job = verification.submit(requests, self.config.timeout)
-        asker.feedback.side = SideWork(partial(self._checked, asker, job), jobs=(job,))
+        parent.policy.side = SideWork(partial(self._checked, parent, job), jobs=(job,))
 
-    def _checked(self, asker: Sequence, job: Job) -> list[VerificationResult]:
+    def _checked(self, parent: Sequence, job: Job) -> list[VerificationResult]:
         """The results of a finished check, each with the reason if it failed."""
-        asker.stats.verifications += 1
-        asker.stats.verification_wait_s += job.latency_s
-        asker.feedback.check_latency_s = job.latency_s
+        parent.stats.verifications += 1
+        parent.stats.verification_wait_s += job.latency_s
+        parent.policy.check_latency_s = job.latency_s
         results: list[VerificationResult] = job.result
         return [VerificationResult(notes=(job.error,))] * len(job.payload) if job.error else results

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ewe.engine.core import EngineCore
-    from ewe.engine.kvcache.block_manager import BlockManager
-    from ewe.engine.static_decode import StaticDecoder
-    from ewe.engine.units.unit_cache import UnitCache
+    from ewe.engine.running_engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +41,18 @@ class EngineStatus:
         return 1 - (self.free_blocks + self.unused_blocks) / self.num_blocks
 
 
-def status_of(
-    core: EngineCore, manager: BlockManager, cache: UnitCache, stalled_s: float, decoder: StaticDecoder | None = None
-) -> EngineStatus:
-    """The figures of an engine's parts; decoder: None where no steps are captured."""
-    sequences = [sequence for sequence in core.sequences if not sequence.feedback.is_composed]
+def status_of(engine: Engine, stalled_s: float) -> EngineStatus:
+    """The figures of an engine's parts."""
+    block_manager, cache, decoder = engine.block_manager, engine.memory_manager.cache, engine.decoder
+    sequences = [sequence for sequence in engine.core.active.sequences if not sequence.policy.is_composed]
     running = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence in sequences)
     waiting = sum(1 + len(sequence.siblings) for sequence in sequences) - running
     return EngineStatus(
         running=running,
         waiting=waiting,
         stalled_s=stalled_s,
-        num_blocks=manager.num_blocks - 1,
-        free_blocks=manager.num_free,
+        num_blocks=block_manager.num_blocks - 1,
+        free_blocks=block_manager.num_free,
         unused_blocks=cache.num_cached_blocks,
         units=cache.num_units,
         unit_hits=cache.hits,

@@ -35,4 +35,4 @@ class Turns:
 
 
 def _tenant(sequence: Sequence) -> str:
-    return sequence.request.asked.tenant
+    return sequence.request.original.tenant

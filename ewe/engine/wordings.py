@@ -6,11 +6,13 @@ from collections import abc
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from ewe.engine.memory_manager import MemoryManager
 from ewe.engine.output import record_checking, show
-from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.policy_state import Check
 from ewe.engine.sampler import Token
-from ewe.engine.sentence_checks import Check, FeedbackState
-from ewe.engine.sequence import Drawn, ScheduleState, Sequence
+from ewe.engine.schedule_state import ScheduleState
+from ewe.engine.sentence_checks import FeedbackState
+from ewe.engine.sequence import Sequence
 from ewe.engine.units.working_memory import WorkingMemory
 from ewe.engine.workers import Job, Worker
 from ewe.types import FinishReason, VerificationRequest, VerificationResult
@@ -49,6 +51,15 @@ class Drawing:
         return all(side.is_finished for side in self.sides)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WordingTask:
+    """What a sequence is that draws one wording, of several, of a sentence of another one; both by their numbers."""
+
+    main: Sequence
+    wording: int
+    sentence: int
+
+
 def ask(sequence: Sequence, sentence: int, count: int) -> None:
     """Asks for wordings of the sentence that is next; they are drawn once the memory is there.
 
@@ -57,28 +68,28 @@ def ask(sequence: Sequence, sentence: int, count: int) -> None:
     _expect_quiet(sequence)
     if sentence != len(sequence.output_text.sentences) or count < 1:
         raise ValueError("Draw: the text does not end where the sentence begins, or none is asked for")
-    sequence.feedback.drawing = Drawing(sentence, count)
+    sequence.policy.drawing = Drawing(sentence, count)
 
 
-def begin(sequence: Sequence, drawing: Drawing, keeper: MemoryKeeper) -> list[Sequence]:
+def begin(sequence: Sequence, drawing: Drawing, memory_manager: MemoryManager) -> list[Sequence]:
     """The sequences that write the wordings: forks that share the context's blocks, its units and its prefix.
 
     The first one is drawn as the text itself would go on; the others at `retry_temperature` at least.
     """
-    drawing.sides = [_fork(sequence, drawing, number, keeper) for number in range(drawing.count)]
+    drawing.sides = [_fork(sequence, drawing, number, memory_manager) for number in range(drawing.count)]
     return drawing.sides
 
 
-def drawn(sequence: Sequence) -> tuple[Wording, ...]:
+def collect(sequence: Sequence) -> tuple[Wording, ...]:
     """What has been drawn for a sequence, which goes on; what it took is in its counters."""
-    stats, drawing = sequence.stats, sequence.feedback.drawing
+    stats, drawing = sequence.stats, sequence.policy.drawing
     assert drawing is not None
-    sequence.feedback.drawing = None
+    sequence.policy.drawing = None
     stats.passes += max(side.stats.passes for side in drawing.sides)
     stats.decode_s += max(side.stats.decode_s for side in drawing.sides)
-    found = tuple(_wording(side, drawing.sentence, len(sequence.output_text)) for side in drawing.sides)
-    stats.tokens_discarded += sum(len(wording.tokens) for wording in found)
-    return found
+    wordings = tuple(_wording(side, drawing.sentence, len(sequence.output_text)) for side in drawing.sides)
+    stats.tokens_discarded += sum(len(wording.tokens) for wording in wordings)
+    return wordings
 
 
 def judge(sequence: Sequence, wordings: tuple[Wording, ...], verification: Worker | None, timeout: float) -> None:
@@ -90,15 +101,15 @@ def judge(sequence: Sequence, wordings: tuple[Wording, ...], verification: Worke
     if verification is None:
         raise ValueError("Judge: there is no verifier")
     request = sequence.request
-    asked = partial(VerificationRequest, closed_world=request.asked.closed_world)
-    requests = [asked(request.question, wording.before, wording.text) for wording in wordings if wording.text]
-    sequence.feedback.judged = wordings
-    sequence.feedback.judging = verification.submit(requests, timeout)
+    new_request = partial(VerificationRequest, closed_world=request.original.closed_world)
+    requests = [new_request(request.question, wording.before, wording.text) for wording in wordings if wording.text]
+    sequence.policy.judged = wordings
+    sequence.policy.judging = verification.submit(requests, timeout)
 
 
 def judged(sequence: Sequence) -> tuple[tuple[Wording, ...], tuple[VerificationResult, ...], Job]:
     """The wordings, what the check that is over has found of each, and this check; the sequence goes on."""
-    state = sequence.feedback
+    state = sequence.policy
     wordings, job = state.judged, state.judging
     assert job is not None
     state.judged, state.judging = (), None
@@ -107,8 +118,8 @@ def judged(sequence: Sequence) -> tuple[tuple[Wording, ...], tuple[VerificationR
 
 def results_of(wordings: abc.Sequence[Wording], job: Job) -> tuple[VerificationResult, ...]:
     """What a finished job found of each wording: nothing of those without a sentence, or if it failed."""
-    found = iter(() if job.error else job.result)
-    return tuple(next(found, VerificationResult()) if wording.text else VerificationResult() for wording in wordings)
+    results = iter(() if job.error else job.result)
+    return tuple(next(results, VerificationResult()) if wording.text else VerificationResult() for wording in wordings)
 
 
 def take(sequence: Sequence, index: int, wordings: abc.Sequence[Wording], chosen: int, job: Job) -> None:
@@ -122,16 +133,16 @@ def take(sequence: Sequence, index: int, wordings: abc.Sequence[Wording], chosen
     sequence.end_text(stopped=wording.finish == "stop")
     if not wording.text:
         return
-    state = sequence.feedback
+    progress = sequence.feedback.progress
     show(sequence)  # before its check is announced
     record_checking(sequence, index)
-    told = replace(job, result=[results[chosen]], on_done=None)
-    state.checks.append(Check(told, (index,), True, state.progress.retrieved))
-    state.progress.verified = index + 1
+    chosen_job = replace(job, result=[results[chosen]], on_done=None)
+    sequence.policy.checks.append(Check(chosen_job, (index,), True, progress.retrieved))
+    progress.verified = index + 1
 
 
 def _expect_quiet(sequence: Sequence) -> None:
-    state = sequence.feedback
+    state = sequence.policy
     if state.checks or state.retrieval is not None or state.drawing is not None or state.judging is not None:
         raise ValueError("Draw, Judge: something else is under way")
 
@@ -150,8 +161,8 @@ def _record(
     sequence.record("wordings", number=index + 1, wordings=drawn, chosen=chosen)
 
 
-def _fork(sequence: Sequence, drawing: Drawing, number: int, keeper: MemoryKeeper) -> Sequence:
-    settings, feedback = keeper.config, sequence.feedback
+def _fork(sequence: Sequence, drawing: Drawing, number: int, memory_manager: MemoryManager) -> Sequence:
+    settings, feedback = memory_manager.config, sequence.feedback
     side = Sequence(
         request=sequence.request,
         index=sequence.index,
@@ -159,22 +170,22 @@ def _fork(sequence: Sequence, drawing: Drawing, number: int, keeper: MemoryKeepe
         table=sequence.table.fork(),
         memory=WorkingMemory(settings.retrieval_units, settings.verification_units, settings.refresh == "lowest_score"),
         feedback=FeedbackState(
-            rewinds=feedback.rewinds, hot_sentence=drawing.sentence if number else feedback.hot_sentence
+            rewinds=feedback.rewinds, retry_sentence=drawing.sentence if number else feedback.retry_sentence
         ),
         schedule=ScheduleState(is_started=True, is_admitted=True),
         arrived=sequence.arrived,
-        drawn=Drawn(sequence, number, drawing.sentence),
+        wording_task=WordingTask(sequence, number, drawing.sentence),
     )
-    keeper.fork(sequence, side)
+    memory_manager.fork(sequence, side)
     return side
 
 
 def _wording(side: Sequence, sentence: int, kept: int) -> Wording:
-    draft = side.output_text
-    tokens = tuple(draft.tokens[kept:])
+    output = side.output_text
+    tokens = tuple(output.tokens[kept:])
     # It also ends once its sentence is complete: the text goes on then.
-    ended = side.finish if side.finish == "stop" or len(draft) >= side.request.max_tokens else None
-    if sentence >= len(draft.sentences):
-        return Wording(draft.text, "", tokens, ended)
-    span = draft.sentences[sentence]
-    return Wording(draft.text[: span.start], draft.text_of(span), tokens, ended)
+    ended = side.finish if side.finish == "stop" or len(output) >= side.request.max_tokens else None
+    if sentence >= len(output.sentences):
+        return Wording(output.text, "", tokens, ended)
+    span = output.sentences[sentence]
+    return Wording(output.text[: span.start], output.text_of(span), tokens, ended)

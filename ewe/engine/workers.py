@@ -173,10 +173,10 @@ def retrieve(
     """
     remembered = [[] for _ in queries] if memories is None else memories.recall(queries)
     numbers = [query.top_k or top_k for query in queries]
-    found: list[list[ScoredPassage]] = [[] for _ in queries]
+    retrieved: list[list[ScoredPassage]] = [[] for _ in queries]
     if retriever is not None:
-        found = retriever.retrieve([query.text for query in queries], max(numbers, default=top_k))
-    results = [[*own, *hits[:most]] for own, hits, most in zip(remembered, found, numbers, strict=True)]
+        retrieved = retriever.retrieve([query.text for query in queries], max(numbers, default=top_k))
+    results = [[*own, *hits[:most]] for own, hits, most in zip(remembered, retrieved, numbers, strict=True)]
     for hit in (hit for hits in results for hit in hits):
         _expect(hit, ScoredPassage, "the retriever")
         _expect(hit.passage, Passage, "the retriever, in a ScoredPassage,")

@@ -96,10 +96,11 @@ async def _write_all(
     async def answer(item: Item) -> None:
         nonlocal last
         async with places:
-            said = await _write(llm, item, replace(params, seed=(params.seed or 0) + item.number))
+            answered = await _write(llm, item, replace(params, seed=(params.seed or 0) + item.number))
         wall_s, last = time.monotonic() - last, time.monotonic()
-        stats = asdict(said.stats)
-        take(Answer(system.name, item.id, said.text.strip(), said.finish_reason, said.error, wall_s, stats))
+        stats = asdict(answered.stats)
+        text, reason = answered.text.strip(), answered.finish_reason
+        take(Answer(system.name, item.id, text, reason, answered.error, wall_s, stats))
 
     if first_alone:
         await answer(items[0])
@@ -115,8 +116,8 @@ async def _write(llm: AsyncLLM, item: Item, params: SamplingParams) -> Generatio
         *_, last = [event async for event in events]
     except InvalidRequestError as error:
         return Generation(item.text, "", (), "error", (), {}, GenerationStats(), (), error=str(error))
-    said: Generation = last.generation
-    return said
+    generation: Generation = last.generation
+    return generation
 
 
 def _grade(grader: Grader, item: Item, answer: Answer) -> Grade:

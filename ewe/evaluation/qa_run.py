@@ -122,11 +122,13 @@ async def _run(llm: AsyncLLM, job: Job, done: Collection[Key], on_result: Callab
 async def _answer(llm: AsyncLLM, job: Job, question: Question, system: System) -> Answer:
     passages = beside(question, job.pool, system.k) if system.k else []
     try:
-        said = await _ask(llm, question, system, passages, job.max_tokens)
+        generation = await _ask(llm, question, system, passages, job.max_tokens)
     except InvalidRequestError as error:
         return Answer(question.id, system.name, "", exact=False, contained=False, error=str(error))
-    text = said.text.strip()
-    return Answer(question.id, system.name, text, question.is_exact(text), question.is_contained(text), said.error)
+    text = generation.text.strip()
+    return Answer(
+        question.id, system.name, text, question.is_exact(text), question.is_contained(text), generation.error
+    )
 
 
 async def _time(llm: AsyncLLM, job: Job, question: Question, system: System) -> Timing | None:
@@ -150,8 +152,8 @@ async def _clocked(
     llm: AsyncLLM, question: Question, system: System, passages: Sequence[Passage]
 ) -> tuple[Generation, float]:
     begin = time.perf_counter()
-    said = await _ask(llm, question, system, passages, max_tokens=1)
-    return said, time.perf_counter() - begin
+    generation = await _ask(llm, question, system, passages, max_tokens=1)
+    return generation, time.perf_counter() - begin
 
 
 async def _ask(
@@ -165,7 +167,7 @@ async def _ask(
         shown = [fill_template(template, asdict(passage)) for passage in passages]
         text = _IN_PROMPT.format(passages="\n".join(shown), question=text)
     if llm.llm.has_chat_template:
-        [said] = await llm.chat([{"role": "user", "content": text}], params, documents)
+        [generation] = await llm.chat([{"role": "user", "content": text}], params, documents)
     else:
-        [said] = await llm.generate(text, params, documents)
-    return said
+        [generation] = await llm.generate(text, params, documents)
+    return generation

@@ -58,16 +58,16 @@ def _chain(answer: Answer, settings: PipelineConfig, retrieves: bool) -> Asking:
     yield Decide("questions", {"questions": questions})
     if not questions:
         return draft
-    found = [()] * len(questions)
+    passages = [()] * len(questions)
     if retrieves:
-        found = yield Search(tuple(questions), settings.passages)
-    asks = zip(questions, found, strict=True)
-    answers = yield Generate(
+        passages = yield Search(tuple(questions), settings.passages)
+    asks = zip(questions, passages, strict=True)
+    replies = yield Generate(
         "check",
-        tuple(Ask(ANSWER.format(question=asked), hits, max_tokens=settings.step_tokens) for asked, hits in asks),
+        tuple(Ask(ANSWER.format(question=question), hits, max_tokens=settings.step_tokens) for question, hits in asks),
     )
-    pairs = zip(questions, answers, strict=True)
-    facts = "\n".join(f"{number}. {asked} {told.text.strip()}" for number, (asked, told) in enumerate(pairs, 1))
+    pairs = zip(questions, replies, strict=True)
+    facts = "\n".join(f"{number}. {question} {reply.text.strip()}" for number, (question, reply) in enumerate(pairs, 1))
     return Ask(REVISE.format(question=answer.question, draft=draft.text.strip(), facts=facts))
 
 

@@ -121,9 +121,9 @@ def query_of(text: str, reading: Reading, hit: Hit, question: str, begin: str, m
     """
     weights = reading.weights[hit.word.tokens[0]]  # of the token before: the first line is the prompt's last token
     before, own = weights[: len(reading.prompt_ends)], weights[len(reading.prompt_ends) :]
-    asked, prompt_end = reading.prompt.rfind(question.strip()), len(reading.prompt.rstrip())
+    question_at, prompt_end = reading.prompt.rfind(question.strip()), len(reading.prompt.rstrip())
     spans = [
-        (asked, asked + len(question.strip())) if asked >= 0 else (0, prompt_end),
+        (question_at, question_at + len(question.strip())) if question_at >= 0 else (0, prompt_end),
         (prompt_end - len(begin.strip()), prompt_end),
     ]
     in_prompt = [
@@ -132,9 +132,9 @@ def query_of(text: str, reading: Reading, hit: Hit, question: str, begin: str, m
         if any(start <= word.start and word.end <= end for start, end in spans)
     ]
     in_text = [word for word in tokens_by_word(text, reading.ends) if word.end <= hit.word.start]
-    found = [*_weighed(reading.prompt, in_prompt, before), *_weighed(text, in_text, own)]
-    best = sorted(range(len(found)), key=lambda place: -found[place][1])[:most]
-    return " ".join(found[place][0] for place in sorted(best))
+    weighed = [*_weighed(reading.prompt, in_prompt, before), *_weighed(text, in_text, own)]
+    best = sorted(range(len(weighed)), key=lambda place: -weighed[place][1])[:most]
+    return " ".join(weighed[place][0] for place in sorted(best))
 
 
 def tokens_by_word(text: str, ends: Sequence[int]) -> list[Word]:
@@ -142,21 +142,21 @@ def tokens_by_word(text: str, ends: Sequence[int]) -> list[Word]:
 
     A token belongs to the word that it ends in, and one that is part of a character to the word of the whole one.
     """
-    held: list[int] = []
-    found: dict[int, list[int]] = {}
+    pending: list[int] = []
+    tokens_of: dict[int, list[int]] = {}
     spans = [match.span() for match in _WORD.finditer(text)]
     place = begin = 0
     for token, end in enumerate(ends):
-        held.append(token)
+        pending.append(token)
         if end == begin:
             continue
         last = begin + len(text[begin:end].rstrip()) - 1
         while place < len(spans) and spans[place][1] <= last:
             place += 1
         if last >= begin and place < len(spans):
-            found.setdefault(place, []).extend(held)
-        held, begin = [], end
-    return [Word(*spans[place], tuple(tokens)) for place, tokens in found.items()]
+            tokens_of.setdefault(place, []).extend(pending)
+        pending, begin = [], end
+    return [Word(*spans[place], tuple(tokens)) for place, tokens in tokens_of.items()]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -165,7 +165,7 @@ def is_content(word: str) -> bool:
     return any(part not in FUNCTION_WORDS for part in words(word))
 
 
-def _weighed(text: str, found: Iterable[Word], weights: npt.NDArray[np.float32]) -> list[tuple[str, float]]:
+def _weighed(text: str, candidates: Iterable[Word], weights: npt.NDArray[np.float32]) -> list[tuple[str, float]]:
     """Content words with the sum of their tokens' weights."""
-    named = [(text[word.start : word.end], word.tokens) for word in found]
-    return [(name, float(weights[list(tokens)].sum())) for name, tokens in named if is_content(name)]
+    spelled = [(text[word.start : word.end], word.tokens) for word in candidates]
+    return [(name, float(weights[list(tokens)].sum())) for name, tokens in spelled if is_content(name)]

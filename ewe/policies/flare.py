@@ -22,14 +22,14 @@ def flare(answer: Answer, settings: FeedbackConfig) -> Steps:
         if index is None:
             continue
         yield Retrieve(_query(answer, index, settings))
-        found = yield Write()
-        if found.error:
+        retrieved = yield Write()
+        if retrieved.error:
             _keep(answer, index, "the retrieval failed")
             continue
         answer.reject(index, SentenceState(reason="an unsure look-ahead"))
         yield Forget()
         yield Rewind(index, "unsure")
-        yield Remember(found.hits)
+        yield Remember(retrieved.hits)
 
 
 def _first_unsure(answer: Answer, settings: FeedbackConfig) -> int | None:

@@ -12,5 +12,5 @@ def ra(answer: Answer, settings: PipelineConfig) -> Asking:
     """Retrieves with the question, once, and writes under what was found; not for small talk, which that distracts."""
     if is_small_talk(answer.question):
         return Ask()
-    [found] = yield Search((subject_of(answer.question),), settings.passages)
-    return Ask(passages=found)
+    [passages] = yield Search((subject_of(answer.question),), settings.passages)
+    return Ask(passages=passages)

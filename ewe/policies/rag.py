@@ -22,5 +22,5 @@ def remember_question(answer: Answer, in_prompt: bool = False) -> Steps:
         return
     places = answer.prompt_places if in_prompt else None
     yield Retrieve(subject_of(answer.question), places)
-    found = yield Write()
-    yield Remember(found.hits, in_prompt=places is not None)
+    retrieved = yield Write()
+    yield Remember(retrieved.hits, in_prompt=places is not None)

@@ -47,8 +47,8 @@ def _check(
     code = code_blocks(text)
     chosen = [place for place, span in enumerate(spans) if not is_inside(span[0], code)]
     checked = (yield VerifyTexts(tuple(requests[place] for place in chosen))) if chosen else []
-    found = dict(zip(chosen, checked, strict=True))
-    return [found.get(place, VerificationResult()) for place in range(len(spans))]
+    results = dict(zip(chosen, checked, strict=True))
+    return [results.get(place, VerificationResult()) for place in range(len(spans))]
 
 
 def _edit(

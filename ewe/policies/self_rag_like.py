@@ -129,9 +129,9 @@ class YesNo:
         asks += [
             _yes_or_no(USEFUL.format(question=question, text=text, sentence=words), shared=text) for words in wordings
         ]
-        said = map(yes_probability, (yield Generate("critique", tuple(asks))))
-        self._relevance |= {passage.id: next(said) for passage in new}
-        supported, useful = [next(said) for _ in pairs], {words: next(said) for words in wordings}
+        probabilities = map(yes_probability, (yield Generate("critique", tuple(asks))))
+        self._relevance |= {passage.id: next(probabilities) for passage in new}
+        supported, useful = [next(probabilities) for _ in pairs], {words: next(probabilities) for words in wordings}
         rows = zip(pairs, supported, strict=True)
         return [value for (passage, words), own in rows for value in (self._relevance[passage.id], own, useful[words])]
 
@@ -160,11 +160,11 @@ class ReflectionTokens:
     ) -> Values:
         """What stands in the candidates already: relevance first, the others where they are first written."""
         yield from ()  # asks nothing
-        found = []
+        scores = []
         for reply in replies:
-            found.append(_expected(reply.top_logprobs[0], _RELEVANCE))
-            found += [_expected(_first(reply, group), group) for group in (_SUPPORT, _USE)]
-        return found
+            scores.append(_expected(reply.top_logprobs[0], _RELEVANCE))
+            scores += [_expected(_first(reply, group), group) for group in (_SUPPORT, _USE)]
+        return scores
 
 
 def _yes_or_no(text: str, *passages: Passage, shared: str = "") -> Ask:

@@ -36,9 +36,9 @@ def affinity_key(session: str, body: Any, find_passage: FindPassage | None = Non
         return f"session {session}"
     if not isinstance(body, Mapping):
         return ""
-    said = body.get("prompt_cache_key")
-    if isinstance(said, str) and said:
-        return f"caller {said}"
+    cache_key = body.get("prompt_cache_key")
+    if isinstance(cache_key, str) and cache_key:
+        return f"caller {cache_key}"
     found = _foreseen(body, find_passage)
     salt = body.get("cache_salt")
     return f"{found} salt {salt}" if found and isinstance(salt, str) and salt else found

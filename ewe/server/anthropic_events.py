@@ -24,10 +24,10 @@ class MessageEvents:
         """The records of a piece of the answer."""
         if block.citations is None:
             return self._open() + self._delta(type="text_delta", text=block.text)
-        told = self._close() + self._open(cited=True) + self._delta(type="text_delta", text=block.text)
+        records = self._close() + self._open(cited=True) + self._delta(type="text_delta", text=block.text)
         for citation in block.citations:
-            told += self._delta(type="citations_delta", citation=citation)
-        return told + self._close()
+            records += self._delta(type="citations_delta", citation=citation)
+        return records + self._close()
 
     def finish(self, message: MessageResponse) -> str:
         """The records that close block and message; message: as it is in the end."""

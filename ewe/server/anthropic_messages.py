@@ -33,7 +33,7 @@ async def create_message(body: schemas.MessagesRequest, request: Request) -> Res
     order = chat_order(_chat(body, sources))
     run = await service.begin(request, order)
     citer = Citer(service, run, order.question, sources.passages)
-    return await respond(request, run, _Answer(service, run, order.wanted, body, sources, citer), body.stream)
+    return await respond(request, run, _Answer(service, run, order.body, body, sources, citer), body.stream)
 
 
 def _chat(body: schemas.MessagesRequest, sources: Sources) -> ChatRequest:

@@ -70,9 +70,9 @@ def page(items: Iterable[_Item], after: str | None, limit: int, *, newest_first:
     """The next records of a list in the order of their ids; after: the id that the page before ended with."""
     ordered = sorted(items, key=lambda item: item.id, reverse=newest_first)
     left = [item for item in ordered if after is None or (item.id < after if newest_first else item.id > after)]
-    shown = left[:limit]
-    ends = (shown[0].id, shown[-1].id) if shown else (None, None)
-    return Page[_Item](data=shown, first_id=ends[0], last_id=ends[1], has_more=len(left) > limit)
+    data = left[:limit]
+    ends = (data[0].id, data[-1].id) if data else (None, None)
+    return Page[_Item](data=data, first_id=ends[0], last_id=ends[1], has_more=len(left) > limit)
 
 
 class BatchStore:

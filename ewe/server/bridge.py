@@ -73,7 +73,7 @@ class RunObserver(Protocol):
 class Run:
     """Submitted prompts, `n` answers each; choices are numbered through all of them.
 
-    wanted: kinds of events to pass on; "finish" always is. observers: hear every event at once, and the end.
+    event_kinds: those to pass on; "finish" always is. observers: hear every event at once, and the end.
     on_end: called once, on the event loop, when the engine has ended the run or it was closed. own_deadline: whether
     the request named the time at which its answers end. tenant: who waits for it.
     """
@@ -82,7 +82,7 @@ class Run:
         self,
         engine: ServedEngine,
         bridge: EventLoopBridge[EngineMessage],
-        wanted: frozenset[str],
+        event_kinds: frozenset[str],
         observers: Iterable[RunObserver],
         on_end: Callable[[], None],
         own_deadline: bool = False,
@@ -93,7 +93,7 @@ class Run:
         self.tenant = tenant
         self._engine = engine
         self._bridge = bridge
-        self._wanted = wanted | {"finish"}
+        self._event_kinds = event_kinds | {"finish"}
         self._observers = tuple(observers)
         self._on_end = on_end
         self._messages: asyncio.Queue[EngineMessage] = asyncio.Queue()
@@ -171,7 +171,7 @@ class Run:
         """Called in the engine's thread; place: the prompt's, first_choice: the number of its first answer."""
         for observer in self._observers:
             observer.see(self.opened[place], event)
-        if event.kind in self._wanted:
+        if event.kind in self._event_kinds:
             self._bridge.put(self._messages.put_nowait, RunEvent(first_choice + event.index, event))
 
     def _take_death(self, answer: Answer) -> None:
@@ -180,10 +180,10 @@ class Run:
 
     async def _news(self, silence_s: float | None) -> list[EngineMessage]:
         """What has come since the last time; waits for it if it is nothing, but not longer than told."""
-        found: list[EngineMessage] = []
+        messages: list[EngineMessage] = []
         with suppress(TimeoutError):
             async with asyncio.timeout(silence_s):
-                found.append(await self._messages.get())
+                messages.append(await self._messages.get())
         while not self._messages.empty():
-            found.append(self._messages.get_nowait())
-        return found
+            messages.append(self._messages.get_nowait())
+        return messages

@@ -49,7 +49,7 @@ def chat_order(body: schemas.ChatRequest, tools: ToolUse | None = None) -> Order
     """What a conversation asks of the engine."""
     messages = [message.for_template for message in body.messages]
     return Order(
-        wanted=body,
+        body=body,
         prompts=lambda chats: [chats.chat_prompt(messages, tools)],
         texts=("messages", texts_of(messages)),
         max_tokens=body.max_completion_tokens or body.max_tokens,

@@ -56,12 +56,12 @@ class Citer:
 
     def _check(self, text: str, spans: Sequence[Span], cancellation: Cancellation) -> list[tuple[Quote, ...]]:
         unasked = why_unasked(text, spans)
-        asked = [span for index, span in enumerate(spans) if index not in unasked]
+        pending = [span for index, span in enumerate(spans) if index not in unasked]
         results: list[VerificationResult] = []
         with closing(self._service.served.verifiers.against(self._passages)) as verifier:
-            for batch in cancellation.batches(asked, _BATCH):
+            for batch in cancellation.batches(pending, _BATCH):
                 results += verifier.verify([self._request(text, span) for span in batch])
-        found = dict(zip(asked, map(_quotes, results), strict=True))
+        found = dict(zip(pending, map(_quotes, results), strict=True))
         return [found.get(span, ()) for span in spans]
 
     def _request(self, text: str, span: Span) -> VerificationRequest:

@@ -31,9 +31,9 @@ async def create_cohere_chat(body: schemas.ChatRequest, request: Request) -> Res
     """Goes on with a conversation; every sentence that a document or the datastore bears out has a citation."""
     service, order = service_of(request), chat_order(_chat(body))
     run = await service.begin(request, order)
-    passages = passages_of(order.wanted.documents) if body.wants_citations else ()
+    passages = passages_of(order.body.documents) if body.wants_citations else ()
     citer = Citer(service, run, order.question, passages)
-    return await respond(request, run, _Answer(service, run, order.wanted, body, citer), body.stream)
+    return await respond(request, run, _Answer(service, run, order.body, body, citer), body.stream)
 
 
 def _chat(body: schemas.ChatRequest) -> ChatRequest:
@@ -113,12 +113,14 @@ class _Answer(StreamedAnswer):
 
     async def _finish(self, choice: int, generation: Generation) -> str:
         answer = await self.whole([generation])
-        told = ""
+        records = ""
         for index, citation in enumerate(answer.message.citations or ()):
-            told += _record("citation-start", index=index, delta={"message": {"citations": citation}})
-            told += _record("citation-end", index=index)
+            records += _record("citation-start", index=index, delta={"message": {"citations": citation}})
+            records += _record("citation-end", index=index)
         delta = {"finish_reason": answer.finish_reason, "usage": answer.usage}
-        return told + _record("content-end", index=0) + _record("message-end", id=self._id, delta=delta, ewe=answer.ewe)
+        return (
+            records + _record("content-end", index=0) + _record("message-end", id=self._id, delta=delta, ewe=answer.ewe)
+        )
 
     def fail(self, error: RefusedError) -> str:
         """The record that says why the stream breaks off."""

@@ -26,7 +26,7 @@ async def create_completion(body: schemas.CompletionRequest, request: Request) -
     """Goes on with one text or several; citations and verdicts are in `ewe`."""
     service = service_of(request)
     order = Order(
-        wanted=body,
+        body=body,
         prompts=lambda _: body.prompts,
         texts=("prompt", [prompt for prompt in body.prompts if isinstance(prompt, str)]),
         count=len(body.prompts),
@@ -70,11 +70,11 @@ class _CompletionAnswer(ChunkedAnswer):
         return _choice(index, "", finish_reason(generation), await self._logprobs(index, generation))
 
     async def _logprobs(self, choice: int, generation: Generation) -> schemas.CompletionLogprobs | None:
-        wanted, with_prompt = self._top_logprobs, bool(self._echoes[choice])
-        if wanted is None:
+        count, with_prompt = self._top_logprobs, bool(self._echoes[choice])
+        if count is None:
             return None
         return await self._with_pieces(
-            lambda pieces: completion_logprobs(pieces, wanted > 0, with_prompt),
+            lambda pieces: completion_logprobs(pieces, count > 0, with_prompt),
             generation,
             choice // self._per_prompt,
             with_prompt,

@@ -65,14 +65,14 @@ async def rerank(body: schemas.RerankRequest, request: Request) -> schemas.Reran
     name = name_of(await run_in_thread(request, queue, lambda _: models.reranker()), body.model, served.names)
     scores, tokens = await run_in_thread(request, queue, lambda cancellation: _score(models, body, cancellation))
     order = sorted(range(len(scores)), key=lambda index: -scores[index])[: body.top_n or None]
-    shown = (
+    documents = (
         {} if body.return_documents is False else {index: schemas.RankedText(text=body.texts[index]) for index in order}
     )
     return schemas.RerankResponse(
         id=f"rerank-{uuid.uuid4().hex}",
         model=name,
         results=[
-            schemas.RankedDocument(index=index, relevance_score=scores[index], document=shown.get(index))
+            schemas.RankedDocument(index=index, relevance_score=scores[index], document=documents.get(index))
             for index in order
         ],
         usage=schemas.ReadUsage(prompt_tokens=tokens, total_tokens=tokens),

@@ -33,7 +33,7 @@ from ewe.server.orders import Order, passages_of
 from ewe.server.served_engine import ServedEngine
 from ewe.server.served_models import ModelNames, no_model
 from ewe.server.settings import ServerSettings
-from ewe.server.stream_parts import wanted_events
+from ewe.server.stream_parts import requested_events
 from ewe.server.tenants import Tenants
 from ewe.server.text_verifiers import TextVerifiers
 
@@ -137,29 +137,29 @@ class Service:
         Raises RefusedError or InvalidRequestError, and then holds nothing.
         """
         self.check_alive()
-        engine, wanted, key = self.engine, order.wanted, key_of(request)
-        self.check_model(wanted.model)
-        adapter = self.served.names.adapter(wanted.model)
+        engine, body, key = self.engine, order.body, key_of(request)
+        self.check_model(body.model)
+        adapter = self.served.names.adapter(body.model)
         settings, field = self.settings, order.length_field
         check_prompt_texts(order.texts[1], settings.max_prompt_bytes, self.max_model_len, order.texts[0])
-        documents = passages_of(wanted.documents)
+        documents = passages_of(body.documents)
         check_texts((passage.text for passage in documents), _MOST_DOCUMENT_BYTES, "documents")
         limit = tokens_to_ask(order.max_tokens, order.default_max_tokens, settings.max_tokens, field)
-        params = wanted.sampling_params(limit, order.logprobs, order.prompt_logprobs, settings.deadline)
+        params = body.sampling_params(limit, order.logprobs, order.prompt_logprobs, settings.deadline)
         if params.n > self.settings.max_n:
             raise RefusedError(400, f"n: at most {self.settings.max_n} answers here, got {params.n}", param="n")
-        asked = partial(
+        new_request = partial(
             EngineRequest,
             params=params,
             documents=documents,
             add_special_tokens=order.special_tokens,
-            salt=_salt(key, wanted.cache_salt),
+            salt=_salt(key, body.cache_salt),
             question=order.question,
             topic=order.topic,
-            memory=self.tenants.options(key, wanted.memory, engine.prompts.config.longterm),
+            memory=self.tenants.options(key, body.memory, engine.prompts.config.longterm),
             tools=order.tools,
             adapter=adapter,
-            closed_world=wanted.ewe.closed_world,
+            closed_world=body.ewe.closed_world,
             tenant=tenant_of(request.scope),
         )
         count = order.count * params.n
@@ -169,27 +169,33 @@ class Service:
         observers: list[RunObserver] = [RunMeter(self.metrics)]
         if self._tracing is not None:
             observers.append(self._tracing.of_run(request.headers))
-        loop = asyncio.get_running_loop()
-        if self._bridge is None or self._bridge.loop is not loop:
-            self._bridge = EventLoopBridge(loop)
-        own_deadline = (wanted.ewe.deadline_s or self.settings.deadline) < self.settings.deadline
+        own_deadline = (body.ewe.deadline_s or self.settings.deadline) < self.settings.deadline
         # Who waits for the whole answer hears of no event before its end.
-        events = wanted_events(wanted.ewe) if wanted.stream else frozenset()
-        run = Run(engine, self._bridge, events, observers, leave, own_deadline, tenant_of(request.scope))
+        events = requested_events(body.ewe) if body.stream else frozenset()
+        run = Run(engine, self._bridge_here(), events, observers, leave, own_deadline, tenant_of(request.scope))
         try:
-            await self.queues.prompts.submit(run.tenant, lambda: run.open(map(asked, order.prompts(engine.prompts))))
+            await self.queues.prompts.submit(
+                run.tenant, lambda: run.open(map(new_request, order.prompts(engine.prompts)))
+            )
             check_prompts(run.opened, settings.max_prompt_tokens)
             check_room(run.opened, order.max_tokens or 1, field, self.max_model_len)
             run.submit()
             self._count_key(request.headers.get(SESSION_HEADER, ""), await request.json())
         except SchemaError as error:
             run.close()
-            field = wanted.format_field if order.tools is None else "tools"
+            field = body.format_field if order.tools is None else "tools"
             raise RefusedError(400, str(error), param=field, code="invalid_json_schema") from error
         except BaseException:
             run.close()
             raise
         return run
+
+    def _bridge_here(self) -> EventLoopBridge[EngineMessage]:
+        """The bridge to the event loop that runs."""
+        loop = asyncio.get_running_loop()
+        if self._bridge is None or self._bridge.loop is not loop:
+            self._bridge = EventLoopBridge(loop)
+        return self._bridge
 
     def _count_key(self, session: str, body: Any) -> None:
         """Counts whether a request came to where its like was answered before."""

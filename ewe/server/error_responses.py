@@ -135,9 +135,11 @@ def _invalid(error: RequestValidationError) -> RefusedError:
         name = _field_name(item["loc"])
         problems.setdefault(name, _problem(item, name))
     first = next(iter(problems), None)
-    told = "; ".join(shortened(problem) for problem in islice(problems.values(), _MOST_PROBLEMS))
+    summary = "; ".join(shortened(problem) for problem in islice(problems.values(), _MOST_PROBLEMS))
     more = len(problems) - _MOST_PROBLEMS
-    return RefusedError(400, f"{told}; and {more} more" if more > 0 else told, param=shortened(first or "") or None)
+    return RefusedError(
+        400, f"{summary}; and {more} more" if more > 0 else summary, param=shortened(first or "") or None
+    )
 
 
 def _not_json(reason: str) -> RefusedError:

@@ -22,7 +22,7 @@ class Order:
     prompt that holds more; topic: what that follows up on. tools: what may be called.
     """
 
-    wanted: SamplingRequest
+    body: SamplingRequest
     prompts: Callable[[ChatPrompts], Sequence[Prompt]]
     texts: tuple[str, Sequence[str]]
     count: int = 1

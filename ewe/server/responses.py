@@ -37,7 +37,7 @@ async def create_response(body: schemas.ResponsesRequest, request: Request) -> R
 def _order(body: schemas.ResponsesRequest) -> Order:
     messages = body.messages
     return Order(
-        wanted=body,
+        body=body,
         prompts=lambda chats: [chats.chat_prompt(messages)],
         texts=("input", texts_of(messages)),
         max_tokens=body.max_output_tokens,

@@ -29,8 +29,8 @@ class ModelNames:
         folder = Path(given).expanduser()
         is_folder = folder.is_dir()
         last = (folder.resolve() if is_folder else folder).name
-        shown = (last,) if is_folder else tuple(dict.fromkeys((given, last)))
-        self.listed: tuple[str, ...] = tuple(dict.fromkeys(served)) or shown
+        names = (last,) if is_folder else tuple(dict.fromkeys((given, last)))
+        self.listed: tuple[str, ...] = tuple(dict.fromkeys(served)) or names
         self.adapters = tuple(adapters)
         own = frozenset(self.listed if served else (*self.listed, given))
         if taken := own.intersection(adapters):
@@ -147,15 +147,15 @@ class OwnSentenceModels:
             return self._reranker
 
 
-def name_of(model: ReadingModel, asked: str | None, served: ModelNames) -> str:
+def name_of(model: ReadingModel, requested: str | None, served: ModelNames) -> str:
     """What an answer calls the model: the name asked for, which may be the served model's too.
 
     Raises RefusedError for a name that is neither's.
     """
     names = ModelNames(model.name)
-    if asked is None or asked in names or asked in served:
-        return asked or names.listed[0]
-    raise no_model(asked, names)
+    if requested is None or requested in names or requested in served:
+        return requested or names.listed[0]
+    raise no_model(requested, names)
 
 
 def counted(model: ReadingModel, field: str, counts: Sequence[int], may_cut: bool) -> int:

@@ -60,9 +60,9 @@ class StreamParts:
         return {"start": start, "end": len(text), "removed": text[start:], **why}
 
 
-def wanted_events(options: EweOptions) -> frozenset[str]:
+def requested_events(options: EweOptions) -> frozenset[str]:
     """The kinds of events that a stream with these options is made of."""
-    wanted = _BEGINNINGS | {"text"}
+    kinds = _BEGINNINGS | {"text"}
     if options.stream == "draft":
-        wanted |= {"draft", "rewind"}
-    return wanted | _LIVE_EVENTS if options.events else wanted
+        kinds |= {"draft", "rewind"}
+    return kinds | _LIVE_EVENTS if options.events else kinds

@@ -158,24 +158,24 @@ async def _wait_for_disconnect(request: Request) -> None:
 
 async def _records(run: Run, answer: StreamedAnswer, ping_s: float) -> AsyncIterator[str]:
     """The records of a run; an error after the first is told in the stream, which then ends."""
-    told = answer.begin() or PING  # at once: nobody has to wait for the first text to see that it goes on
+    chunk = answer.begin() or PING  # at once: nobody has to wait for the first text to see that it goes on
     try:
-        yield told
-        told = ""
+        yield chunk
+        chunk = ""
         async for batch in run.events(ping_s):
-            told = "" if batch else PING
+            chunk = "" if batch else PING
             for item in batch:
-                told += await answer.tell(item)
-            if told:
-                yield told
-                told = ""  # what is sent is not sent again with an error
-        told = answer.end()
+                chunk += await answer.tell(item)
+            if chunk:
+                yield chunk
+                chunk = ""  # what is sent is not sent again with an error
+        chunk = answer.end()
     except Exception as error:  # the status has been sent: all that is left is to say it in the stream
         if not isinstance(error, RefusedError):
             _log.exception("a stream failed")
         refused = refusal_of(error)
-        told += (DEATH if refused.code == "engine_dead" else "") + answer.fail(refused)
-    yield told + answer.closing
+        chunk += (DEATH if refused.code == "engine_dead" else "") + answer.fail(refused)
+    yield chunk + answer.closing
 
 
 class Cancellation:

@@ -126,8 +126,8 @@ class RunSpans:
             with self._lock:
                 self._end_rewrite((opened, event.index))
                 if event.kind == "rewind":
-                    told = {"ewe.reason": data["reason"], "ewe.discarded_tokens": data["discarded_tokens"]}
-                    span = self._tracing.start("rewrite", self._parent, time.time_ns(), {**answer, **told})
+                    attributes = {"ewe.reason": data["reason"], "ewe.discarded_tokens": data["discarded_tokens"]}
+                    span = self._tracing.start("rewrite", self._parent, time.time_ns(), {**answer, **attributes})
                     self._rewrites[opened, event.index] = span
 
     def close(self) -> None:

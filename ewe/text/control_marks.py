@@ -61,8 +61,8 @@ class Marker:
 
     def message(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """A message whose texts are marked: models and operators may write markup, but no control tokens."""
-        said = self._special if message.get("role") in _OWN_WORDS else self._all
-        return {key: (said if key == "content" else self._all).marked(value) for key, value in message.items()}
+        marks = self._special if message.get("role") in _OWN_WORDS else self._all
+        return {key: (marks if key == "content" else self._all).marked(value) for key, value in message.items()}
 
     def data(self, value: Any) -> Any:
         """The same for a value of JSON that comes from elsewhere, its keys included."""

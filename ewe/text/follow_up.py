@@ -30,17 +30,19 @@ def refers_back(request: str) -> bool:
     if len(request) > _MOST_READ:
         return False
     subject = subject_of(request)
-    said = _WORD.findall(_NO_REFERENT.sub(" ", subject))
-    if subject != request and said[:1] and said[0].lower() not in FUNCTION_WORDS:
+    tokens = _WORD.findall(_NO_REFERENT.sub(" ", subject))
+    if subject != request and tokens[:1] and tokens[0].lower() not in FUNCTION_WORDS:
         return False  # "Tell me about Tikal and its water": what it is about is said at once
-    name = next((place for place, word in enumerate(said) if place and word[0].isupper() and word != "I"), len(said))
-    pronoun = next((place for place, word in enumerate(said) if word.lower() in _BACK), len(said))
-    if pronoun < len(said):
+    name = next(
+        (place for place, word in enumerate(tokens) if place and word[0].isupper() and word != "I"), len(tokens)
+    )
+    pronoun = next((place for place, word in enumerate(tokens) if word.lower() in _BACK), len(tokens))
+    if pronoun < len(tokens):
         return pronoun < name
-    if name < len(said) or not said:
+    if name < len(tokens) or not tokens:
         return False
-    is_bare = all(word.lower() in FUNCTION_WORDS for word in said)
-    return is_bare or (len(said) <= _FEW_WORDS and _GOES_ON.match(request.strip()) is not None)
+    is_bare = all(word.lower() in FUNCTION_WORDS for word in tokens)
+    return is_bare or (len(tokens) <= _FEW_WORDS and _GOES_ON.match(request.strip()) is not None)
 
 
 def topic_of_questions(questions: Sequence[str]) -> str:

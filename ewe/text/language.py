@@ -37,8 +37,8 @@ def is_english(text: str) -> bool:
     if len(words) < _FEWEST_WORDS:
         return True
     english = sum(word.lower() in _ENGLISH for word in words)
-    told = sum(1 for _ in _foreign_words(words))
-    return told < 2 or told < 2 * english + 1
+    num_foreign = sum(1 for _ in _foreign_words(words))
+    return num_foreign < 2 or num_foreign < 2 * english + 1
 
 
 def _is_latin(letter: str) -> bool:

@@ -74,5 +74,5 @@ def is_small_talk(request: str) -> bool:
 
     "Where was she born?" is none: it may follow what was said of someone.
     """
-    said = set(words(request))
-    return bool(said & _TALK) and said <= _TALK | _BESIDE and not said & _OTHERS
+    tokens = set(words(request))
+    return bool(tokens & _TALK) and tokens <= _TALK | _BESIDE and not tokens & _OTHERS

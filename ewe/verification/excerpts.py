@@ -40,18 +40,18 @@ class ExcerptSelector:
 
     def select(self, claim: str, passages: Sequence[Passage], max_characters: int) -> list[Excerpt]:
         """Excerpts of at most max_characters together (one sentence is always left), those without any left out."""
-        found = [(passage, text) for passage in passages for text in self._sentences.of(passage.text)]
-        if not found:
+        pairs = [(passage, text) for passage in passages for text in self._sentences.of(passage.text)]
+        if not pairs:
             return []
-        texts = [text for _, text in found]
-        shares = shared_words(claim, [f"{passage.title} {text}" for passage, text in found])
-        chosen = _fitting([passage for passage, _ in found], texts, shares, max_characters)
+        texts = [text for _, text in pairs]
+        shares = shared_words(claim, [f"{passage.title} {text}" for passage, text in pairs])
+        chosen = _fitting([passage for passage, _ in pairs], texts, shares, max_characters)
         excerpts = []
         for passage in dict.fromkeys(passages):
-            own = [at for at in chosen if found[at][0] is passage]
+            own = [at for at in chosen if pairs[at][0] is passage]
             if own:
                 best = max(own, key=lambda at: (shares[at], -at))
-                excerpts.append(Excerpt(passage, " ".join(texts[at] for at in own), _led(found, best), shares[best]))
+                excerpts.append(Excerpt(passage, " ".join(texts[at] for at in own), _led(pairs, best), shares[best]))
         return _without_copies(excerpts)
 
 
@@ -71,11 +71,11 @@ def _fitting(passages: Sequence[Passage], texts: Sequence[str], shares: Sequence
     return sorted(chosen)
 
 
-def _led(found: Sequence[tuple[Passage, str]], at: int) -> str:
+def _led(pairs: Sequence[tuple[Passage, str]], at: int) -> str:
     """A sentence; of a passage without a title, led by the one before it that its pronoun needs."""
-    passage, text = found[at]
-    has_lead = at > 0 and found[at - 1][0] is passage
-    return f"{found[at - 1][1]} {text}" if has_lead and not passage.title and needs_lead(text) else text
+    passage, text = pairs[at]
+    has_lead = at > 0 and pairs[at - 1][0] is passage
+    return f"{pairs[at - 1][1]} {text}" if has_lead and not passage.title and needs_lead(text) else text
 
 
 def _without_copies(excerpts: Sequence[Excerpt]) -> list[Excerpt]:

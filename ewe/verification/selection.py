@@ -113,13 +113,13 @@ def shared_words(claim: str, sentences: Sequence[str]) -> list[float]:
 
     Function words weigh nothing. Stems in a neighbouring sentence count a little: a statement may go over two.
     """
-    wanted = _stems(claim)
-    found = [wanted & _stems(sentence) for sentence in sentences]
-    spread = Counter(stem for stems in found for stem in stems)
+    claim_stems = _stems(claim)
+    shared_stems = [claim_stems & _stems(sentence) for sentence in sentences]
+    spread = Counter(stem for stems in shared_stems for stem in stems)
     weight = {stem: math.log(1.0 + len(sentences) / count) for stem, count in spread.items()}
     scores = []
-    for index, own in enumerate(found):
-        near = set().union(*found[max(0, index - 1) : index + 2]) - own
+    for index, own in enumerate(shared_stems):
+        near = set().union(*shared_stems[max(0, index - 1) : index + 2]) - own
         scores.append(math.fsum(map(weight.__getitem__, own)) + _NEIGHBOUR * math.fsum(map(weight.__getitem__, near)))
     return scores
 

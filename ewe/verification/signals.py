@@ -54,37 +54,37 @@ def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     whether these are few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is
     missing in the sentence. certainty: whether the claim lacks a "may" or "probably" of the sentence.
     """
-    said, own, shown = _read(claim), _read(sentence), _read(led)
-    names = _missing_names(said, own, shown)
-    missing = said.content - shown.stems | said.content & names
-    is_alike = not _says_much_more(own, said)
+    claimed, own, context = _read(claim), _read(sentence), _read(led)
+    names = _missing_names(claimed, own, context)
+    missing = claimed.content - context.stems | claimed.content & names
+    is_alike = not _says_much_more(own, claimed)
     return (
-        float(bool(said.numbers - shown.numbers)),
+        float(bool(claimed.numbers - context.numbers)),
         float(bool(names)),
-        float((said.negations > 0 or is_alike) and said.negations % 2 != own.negations % 2),
-        len(missing) / max(1, len(said.content)),
-        float(len(said.content) >= _ENOUGH and 1 <= len(missing) <= _FEW),
-        float(not said.degrees <= own.degrees),
-        float(is_alike and not own.degrees & _HEDGES <= said.degrees),
+        float((claimed.negations > 0 or is_alike) and claimed.negations % 2 != own.negations % 2),
+        len(missing) / max(1, len(claimed.content)),
+        float(len(claimed.content) >= _ENOUGH and 1 <= len(missing) <= _FEW),
+        float(not claimed.degrees <= own.degrees),
+        float(is_alike and not own.degrees & _HEDGES <= claimed.degrees),
     )
 
 
-def _missing_names(said: _Text, own: _Text, shown: _Text) -> frozenset[str]:
+def _missing_names(claimed: _Text, own: _Text, context: _Text) -> frozenset[str]:
     """The words of names that are in no evidence, or in title and lead alone, where another name or a pronoun of the
     claim already stands for them: "He was mayor of Tusa" under the title "Vincenzo Tusa".
     """
-    lacking = [name for name in said.full_names if own.stems.isdisjoint(name)]
+    lacking = [name for name in claimed.full_names if own.stems.isdisjoint(name)]
     words = [word for name in lacking for word in name]
-    first = min(map(said.words.index, words), default=0)
-    if len(words) == len(set(words)) and _PRONOUNS.isdisjoint(said.words[:first]):
-        lacking = [name for name in lacking if shown.stems.isdisjoint(name)]
+    first = min(map(claimed.words.index, words), default=0)
+    if len(words) == len(set(words)) and _PRONOUNS.isdisjoint(claimed.words[:first]):
+        lacking = [name for name in lacking if context.stems.isdisjoint(name)]
     return frozenset[str]().union(*lacking)
 
 
 def misplaces_a_name(claim: str, sentence: str, led: str) -> bool:
     """Whether a claim says of a name of title or lead what the sentence says of others; arguments as of `signals`."""
-    shown = _read(led)
-    return not _missing_names(_read(claim), _read(sentence), shown).isdisjoint(shown.stems)
+    context = _read(led)
+    return not _missing_names(_read(claim), _read(sentence), context).isdisjoint(context.stems)
 
 
 def says_nearly_the_same(claim: str, sentence: str, led: str) -> bool:
@@ -92,22 +92,22 @@ def says_nearly_the_same(claim: str, sentence: str, led: str) -> bool:
 
     A claim of few words has them in many a sentence: there, most of the sentence's must be in the claim as well.
     """
-    said, own, shown = _read(claim), _read(sentence), _read(led)
-    if len(said.content - shown.stems) > _NEAR * max(1, len(said.content)):
+    claimed, own, context = _read(claim), _read(sentence), _read(led)
+    if len(claimed.content - context.stems) > _NEAR * max(1, len(claimed.content)):
         return False
-    is_whole = len(said.content) >= _ENOUGH and len(said.content - own.stems) <= _NEAR * len(said.content)
-    return is_whole or not _says_much_more(own, said)
+    is_whole = len(claimed.content) >= _ENOUGH and len(claimed.content - own.stems) <= _NEAR * len(claimed.content)
+    return is_whole or not _says_much_more(own, claimed)
 
 
 def repeats_the_words(claim: str, led: str) -> bool:
     """Whether a claim has no content word or number that a sentence of evidence lacks; led: as of `signals`."""
-    said = _read(claim)
-    return said.content | said.numbers <= _read(led).stems
+    claimed = _read(claim)
+    return claimed.content | claimed.numbers <= _read(led).stems
 
 
-def _says_much_more(own: _Text, said: _Text) -> bool:
+def _says_much_more(own: _Text, claimed: _Text) -> bool:
     """Whether most of a sentence's content words are not in the claim."""
-    return len(own.content - said.content) > _MORE * len(own.content)
+    return len(own.content - claimed.content) > _MORE * len(own.content)
 
 
 def swaps_names(claim: str, sentence: str) -> bool:
@@ -115,12 +115,12 @@ def swaps_names(claim: str, sentence: str) -> bool:
 
     Names in a list may come in any order, and so may those of a sentence that is put in another way.
     """
-    said, own = _read(claim), _read(sentence)
-    shared = said.names.keys() & own.names.keys()
-    if _in_order(said, shared) == _in_order(own, shared):
+    claimed, own = _read(claim), _read(sentence)
+    shared = claimed.names.keys() & own.names.keys()
+    if _in_order(claimed, shared) == _in_order(own, shared):
         return False
     rest = iter(own.words)
-    return all(word in rest for word in said.words if word not in shared | _NAME_PARTS)
+    return all(word in rest for word in claimed.words if word not in shared | _NAME_PARTS)
 
 
 def _in_order(text: _Text, names: Set[str]) -> list[str]:
@@ -136,8 +136,8 @@ def _in_order(text: _Text, names: Set[str]) -> list[str]:
 
 def speaks_of_the_same(claim: str, evidence: str) -> bool:
     """Whether the evidence has a name of the claim, or its first word; without any of these, a content word."""
-    said, shown = _read(claim), _read(evidence)
-    return not shown.stems.isdisjoint(said.names.keys() | said.opening or said.content)
+    claimed, context = _read(claim), _read(evidence)
+    return not context.stems.isdisjoint(claimed.names.keys() | claimed.opening or claimed.content)
 
 
 def speaks_of_another(claim: str, wording: str, passage: Passage) -> bool:
@@ -148,8 +148,8 @@ def speaks_of_another(claim: str, wording: str, passage: Passage) -> bool:
     meant = _read(claim).names.keys() - _read(wording).names.keys()
     if not meant or not passage.title:
         return False
-    told = _read(f"{passage.title} {passage.text}").stems
-    return not meant <= told and not _read(passage.title).names.keys() <= meant
+    stems_of_passage = _read(f"{passage.title} {passage.text}").stems
+    return not meant <= stems_of_passage and not _read(passage.title).names.keys() <= meant
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def wait_for(condition: Any, what: str) -> None:
 
 def wait_until_idle(llm: Any) -> None:
     """Waits until the engine has nothing to do, then looks whether every block is accounted for."""
-    wait_for(lambda: not llm.client.engine.core.sequences, "the engine is idle")
+    wait_for(lambda: not llm.client.engine.core.active.sequences, "the engine is idle")
     status = llm.client.status()
     assert (status.running, status.waiting, status.cache_usage) == (0, 0, 0.0)
     llm.check_integrity()

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ewe.config import Config
+from ewe.engine.request import Request
 from ewe.errors import InvalidRequestError
 from ewe.types import Claim, Generation, GenerationStats, Passage, Sentence, TraceEvent, Verdict
 
@@ -242,24 +243,31 @@ class FakeLLM:
     def __exit__(self, *_: object) -> None:
         self.calls.append("closed")
 
-    def generate(self, prompts: Any, params: Any = None, documents: Any = None, on_result: Any = None) -> list[Any]:
-        self.calls.append((prompts, params, documents))
-        if any("too long" in prompt for prompt in prompts):
-            raise InvalidRequestError("the prompt is too long")
-        found: dict[tuple[int, int], Generation] = {}
-        for number in interleaved(len(prompts)):
+    @property
+    def client(self) -> FakeLLM:
+        return self
+
+    def run(self, requests: list[Request], on_result: Any, on_refused: Any) -> None:
+        params, prompts = requests[0].params, [str(request.prompt) for request in requests]
+        self.calls.append((prompts, params, requests[0].documents))
+        served = []
+        for number, prompt in enumerate(prompts):
+            if "too long" in prompt:
+                on_refused(number, InvalidRequestError("the prompt is too long"))
+            else:
+                served.append(number)
+        done = 0
+        for number in (served[place] for place in interleaved(len(served))):
             for index in reversed(range(params.n)):
-                if self.interrupt_after is not None and len(found) >= self.interrupt_after:
+                if self.interrupt_after is not None and done >= self.interrupt_after:
                     raise KeyboardInterrupt
                 answer = replace(generation(prompts[number]), index=index)
                 if "fail" in prompts[number]:
                     answer = replace(answer, finish_reason="error", error="NaN in the logits")
                 if "nothing" in prompts[number]:
                     answer = empty(prompts[number], index)
-                found[number, index] = answer
-                if on_result:
-                    on_result(number, answer)
-        return [found[key] for key in sorted(found)]
+                done += 1
+                on_result(number, answer)
 
     def stream(self, prompt: str, params: Any = None, documents: Any = None, **template: Any) -> Iterator[StreamEvent]:
         self.calls.append((prompt, params, documents, template) if template else (prompt, params, documents))
@@ -271,8 +279,8 @@ class FakeLLM:
             return
         yield from stream_events(prompt)
 
-    def chat(self, talks: Any, params: Any = None, documents: Any = None, on_result: Any = None) -> list[Any]:
-        return self.generate([self.apply_chat_template(talk) for talk in talks], params, documents, on_result)
+    def chat_requests(self, messages: Any, params: Any, documents: Any) -> list[Request]:
+        return [Request(self.apply_chat_template(messages), params, documents)]
 
     def apply_chat_template(self, messages: Any) -> str:
         return self.chat_prompt(messages)

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from show_fixture import HOSTILE, PASSAGES, generation, stream_events
 
-from ewe.cli.run_view import RunView
+from ewe.cli.live_view import LiveView
 from ewe.cli.terminal import answer_text, clean, follow
 from ewe.cli.text_view import LiveText, TextView, text_view
 from ewe.types import Verdict
@@ -30,7 +30,7 @@ def shown(console: Console) -> str:
 
 
 def run(console: Console) -> str:
-    with RunView(console) as view:
+    with LiveView(console) as view:
         follow(stream_events(), view)
     return shown(console)
 
@@ -43,7 +43,7 @@ def test_a_withdrawn_sentence_is_struck_out_red_and_the_final_one_green() -> Non
 
 def test_the_draft_appears_dim_before_the_sentence_is_final() -> None:
     console = terminal()
-    with RunView(console) as view:
+    with LiveView(console) as view:
         assert view.live is not None
         for event in stream_events()[:9]:
             view.handle(event.kind, event.data)
@@ -67,7 +67,7 @@ def test_without_a_terminal_there_are_no_escape_codes_and_no_drafts() -> None:
 
 
 def test_memory_follows_refreshes_and_evictions() -> None:
-    view = RunView(Console(file=io.StringIO()))
+    view = LiveView(Console(file=io.StringIO()))
     follow(stream_events(), view)
     titles = {lane: [view.titles[unit] for unit in units] for lane, units in view.memory.items()}
     assert titles == {
@@ -84,7 +84,7 @@ def test_control_characters_of_a_passage_never_reach_the_terminal() -> None:
         if event.kind in ("draft", "sentence", "rewind"):
             event.data["text"] = event.data["text"].replace("Larch", "\x1b]0;owned\x07")
     console = terminal()
-    with RunView(console) as view:
+    with LiveView(console) as view:
         follow(events, view)
     assert "\x1b]0" not in shown(console)
     text = generation().text.replace("Orvane", "O\x1b[2Je")
@@ -93,7 +93,7 @@ def test_control_characters_of_a_passage_never_reach_the_terminal() -> None:
 
 def test_paragraphs_are_set_apart() -> None:
     console = Console(file=io.StringIO(), width=90)
-    with RunView(console) as view:
+    with LiveView(console) as view:
         text = ""
         for piece, gap in (("One.", ""), ("Two.", " "), ("Three.", "\n\n")):
             view.handle("draft", {"start": len(text), "text": gap + piece})
@@ -108,7 +108,7 @@ def test_markup_in_texts_is_printed_as_it_is() -> None:
         if event.kind == "sentence":
             event.data["text"] = "[red]not markup[/red]"
     console = Console(file=io.StringIO(), width=90)
-    with RunView(console) as view:
+    with LiveView(console) as view:
         follow(events, view)
     assert "[red]not markup[/red]" in shown(console)
 
@@ -139,7 +139,7 @@ def upto(kind: str, count: int) -> list[Any]:
     return events[: places[count - 1] + 1]
 
 
-@pytest.mark.parametrize("view", [LiveText, RunView])
+@pytest.mark.parametrize("view", [LiveText, LiveView])
 def test_a_sentence_that_is_being_checked_is_marked_and_named(view: Any) -> None:
     text = seen(view(terminal(500)), upto("checking", 2))
     assert "\x1b[2;3;4mMirela Hask is a hydrologist, born in Orvane in 1931.\x1b[0m\x1b[1;2;3m ⋯" in text

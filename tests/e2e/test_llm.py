@@ -142,7 +142,7 @@ def test_a_small_pool_gives_the_same_texts() -> None:
         with tiny_llm({"cache": {"num_blocks": num_blocks, "block_size": 4}, "memory": memory}) as llm:
             results = llm.generate(PROMPTS * 2, params, documents=DOCUMENTS[1:])
             texts[num_blocks] = [g.token_ids for g in results]
-            swaps = llm.client.engine.core.scheduler.swaps
+            swaps = llm.client.engine.core.scheduler.swapper.swaps
             llm.check_integrity()
     assert swaps > 0
     assert texts[34] == texts[300]
@@ -166,7 +166,7 @@ def test_leaving_a_stream_aborts_it(llm: LLM) -> None:
     stream.close()
     [after] = llm.generate(PROMPTS[0], TEN)  # the loop has seen the abort when it takes this one in
     assert len(after.token_ids) == 10
-    assert not llm.client.engine.core.sequences
+    assert not llm.client.engine.core.active.sequences
     assert not llm.client._waiting
 
 
@@ -225,3 +225,17 @@ def test_a_closed_engine_says_so() -> None:
     with pytest.raises(EngineDeadError, match="was closed"):
         llm.generate(PROMPTS[0], TEN)
     llm.close()
+
+
+def test_requests_that_cannot_be_served_are_refused_alone_where_the_caller_hears_of_them(llm: LLM) -> None:
+    requests = [Request(PROMPTS[0], TEN), Request(" ", TEN), Request(PROMPTS[1], TEN)]
+    numbers: list[int] = []
+    refused: dict[int, str] = {}
+    answers = llm.client.run(
+        requests, lambda number, _: numbers.append(number), lambda number, error: refused.update({number: str(error)})
+    )
+    assert [answer.prompt for answer in answers] == PROMPTS[:2]
+    assert (sorted(numbers), list(refused)) == ([0, 2], [1])
+    assert "this is empty" in refused[1]
+    with pytest.raises(InvalidRequestError, match="this is empty"):
+        llm.client.run(requests, None)

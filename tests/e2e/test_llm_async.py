@@ -66,7 +66,7 @@ def test_cancelling_aborts_the_request(llm: AsyncLLM) -> None:
 
     asyncio.run(cancel())
     assert not llm.llm.client._waiting
-    assert not llm.llm.client.engine.core.sequences
+    assert not llm.llm.client.engine.core.active.sequences
 
 
 def test_an_event_loop_that_ends_early_does_not_end_the_engine(llm: AsyncLLM) -> None:

@@ -256,7 +256,9 @@ def test_a_model_that_has_reflection_tokens_is_asked_with_them() -> None:
     with LLM("tiny", config=config, loaded=loaded, datastore=Shelf()) as llm:
         [answer] = llm.generate(PROMPT, SamplingParams(max_tokens=20, seed=1, temperature=1.0))
         frame = "[Retrieval]<paragraph>{passages}</paragraph>"
-        asked = llm.client.engine.core.policies.side.prompts.prompts.own(PROMPT, Shelf.found[:1], "So.", frame)
+        asked = llm.client.engine.core.policies.effect_runner.side.prompts.prompts.own(
+            PROMPT, Shelf.found[:1], "So.", frame
+        )
     assert str(getattr(asked, "text", asked)) == f"{PROMPT}So.{frame}".format(
         passages="River: The river [ Fully supported] flows."
     )

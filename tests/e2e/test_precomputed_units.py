@@ -73,7 +73,7 @@ def answer(loaded: LoadedModel, config: Config) -> tuple[Generation, dict[tuple[
     with LLM("tiny", config=config, loaded=loaded) as llm:
         [generation] = llm.generate("The sea", PARAMS, DOCUMENTS)
         engine = llm.client.engine
-        units = engine.keeper.cache._units.values()
+        units = engine.memory_manager.cache._units.values()
         kv = {unit.token_ids: engine.pool.read_slots(unit.table.slots()) for unit in units}
         llm.check_integrity()
         return generation, kv

@@ -69,7 +69,7 @@ def assert_same_answers(found: list[Generation], expected: list[Generation]) -> 
 def expected() -> list[Generation]:
     with LLM(config=BUILTIN, verifier=Strict()) as llm:
         found = write(llm)
-        assert llm.client.engine.core.scheduler.swaps > 0
+        assert llm.client.engine.core.scheduler.swapper.swaps > 0
         return found
 
 
@@ -82,7 +82,7 @@ def test_two_processes_write_what_one_does(expected: list[Generation]) -> None:
         assert engine.budget is not None
         assert engine.budget.weights < 0.51 * whole
         assert_same_answers(write(llm), expected)
-        assert engine.core.scheduler.swaps > 0
+        assert engine.core.scheduler.swapper.swaps > 0
 
 
 @needs_builtin

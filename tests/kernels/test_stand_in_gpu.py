@@ -60,7 +60,7 @@ def write(device, prompt_tokens=3, prefix="", **settings):
         llm.check_integrity()
         decoder = llm.client.engine.decoder
         assert decoder is None or any(step.is_captured and step.runs > 1 for step in decoder._mixed)
-        swaps = llm.client.engine.core.scheduler.swaps
+        swaps = llm.client.engine.core.scheduler.swapper.swaps
     return sorted(answers, key=lambda answer: len(answer.token_ids)), waits, swaps
 
 
@@ -203,8 +203,8 @@ class Streams(Library):
 def test_encoders_and_judges_have_streams_of_their_own(gpu):
     library, plain = Streams(Script(0.0, 0.0, "blocking"), 12), {"scheduler": {"cuda_graphs": False}}
     with LLM(config=CONFIG | plain, loaded=load_synthetic(SIZE, "cuda"), datastore=library, verifier=library) as llm:
-        policies = llm.client.engine.core.policies
-        for worker, payload in ((policies.retrieval, Query("Who?")), (policies.verification, [])):
+        runner = llm.client.engine.core.policies.effect_runner
+        for worker, payload in ((runner.retrieval, Query("Who?")), (runner.verification, [])):
             job = worker.submit(payload, 60.0)
             while not job.done:
                 time.sleep(0.01)

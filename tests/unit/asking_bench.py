@@ -45,7 +45,7 @@ class AskingBench(Bench):
         request = Request(prompt, params or SamplingParams(max_tokens=40), listener=listener, **options)
         self.core.policies.check(request)
         sequence: Sequence = self.engine.input_processor.build(name, request)
-        self.core.add(sequence)
+        self.core.active.add(sequence)
         return sequence
 
     def turn(self) -> None:
@@ -55,6 +55,6 @@ class AskingBench(Bench):
 
     def finish(self) -> dict[tuple[str, int], Generation]:
         """Turns until every answer is there."""
-        while self.core.sequences:
+        while self.core.active.sequences:
             self.turn()
         return self.finished

@@ -128,10 +128,10 @@ class GatedBench(Bench):
 
     def __init__(self, config: Config, *args: Any, **options: Any) -> None:
         super().__init__(config, *args, **options)
-        policies = self.core.policies
-        self.retrieval = GatedWorker(policies.retrieval._call) if policies.retrieval else None
-        self.verification = GatedWorker(policies.verification._call) if policies.verification else None
-        policies.retrieval, policies.verification = self.retrieval, self.verification  # type: ignore[assignment]
+        runner = self.core.policies.effect_runner
+        self.retrieval = GatedWorker(runner.retrieval._call) if runner.retrieval else None
+        self.verification = GatedWorker(runner.verification._call) if runner.verification else None
+        runner.retrieval, runner.verification = self.retrieval, self.verification  # type: ignore[assignment]
         self.core.workers = ()
 
     def open_jobs(self) -> list[tuple[GatedWorker, int]]:

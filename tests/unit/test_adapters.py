@@ -13,12 +13,12 @@ from gguf_files import TOKENS, llama, write_gguf
 from parity.families import CONFIGS
 from transformers import AutoModelForCausalLM
 
-from ewe.components import preflight
 from ewe.config import Config, MemoryConfig, ModelConfig
 from ewe.config.known_models import KNOWN_MODELS
 from ewe.engine.models import model_files
 from ewe.engine.models.fingerprint import identity_of
 from ewe.engine.models.loader import load_model
+from ewe.engine.preflight import preflight
 from ewe.errors import ConfigError
 
 TOKEN_IDS = torch.tensor([[1, 5, 9, 40, 7, 3]])

@@ -106,9 +106,9 @@ def test_texts_count_as_sequences_of_their_tenant_and_who_asked_for_them_does_no
     bench.ask("a", tenant="t")
     bench.turn()
     bench.turn()
-    status = status_of(bench.core, bench.engine.manager, bench.engine.keeper.cache, 0.0)
+    status = status_of(bench.engine, 0.0)
     assert (status.running, status.waiting) == (2, 0)
-    assert {sequence.request.asked.tenant for sequence in bench.core.sequences} == {"t"}
+    assert {sequence.request.original.tenant for sequence in bench.core.active.sequences} == {"t"}
     bench.finish()
 
 
@@ -289,7 +289,7 @@ def test_an_answer_goes_on_up_to_its_length() -> None:
 def test_an_abort_ends_a_request_wherever_it_is(gate: threading.Event) -> None:
     bench = AskingBench(config(), None, Broken(gate), None, by_prompt)
     bench.ask("waits")
-    bench.core.abort("waits")
+    bench.core.active.abort("waits")
     assert bench.finished["waits", 0].finish_reason == "abort"
 
     bench = AskingBench(config(), scripted(drafts_then_answer), script=by_prompt)
@@ -297,10 +297,10 @@ def test_an_abort_ends_a_request_wherever_it_is(gate: threading.Event) -> None:
         bench.ask(name)
         for _ in range(turns):
             bench.turn()
-        bench.core.abort(name)
+        bench.core.active.abort(name)
         assert bench.finish()[name, 0].finish_reason == "abort"
     assert bench.finished["answers", 0].text.startswith("B ")
-    assert not bench.core.sequences
+    assert not bench.core.active.sequences
 
 
 def test_the_deadline_ends_an_answer_with_its_draft(gate: threading.Event) -> None:

@@ -141,7 +141,7 @@ class RecordBench(Bench):
             pool.states = torch.zeros(pool.num_blocks * pool.block_size, 8)
 
     def ask(self, name: str, request: Request) -> None:
-        self.core.add(self.engine.input_processor.build(name, request))
+        self.core.active.add(self.engine.input_processor.build(name, request))
 
 
 def run(case: Case, bench_type: type[Any] = RecordBench) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ewe.cli.run_view import RunView
+from ewe.cli.live_view import LiveView
 from ewe.cli.text_view import LiveText, TextView
 from ewe.config import Config
 from ewe.engine.stream_events import StreamEvent
@@ -105,7 +105,7 @@ def check_memory(generation: Generation) -> None:
 
 
 def check_views(generation: Generation, events: list[StreamEvent]) -> None:
-    view = RunView(Console(file=io.StringIO(), width=200))
+    view = LiveView(Console(file=io.StringIO(), width=200))
     for event in events:
         view.handle(event.kind, event.data)
     assert view.draft.text == generation.text

@@ -42,8 +42,8 @@ def test_a_thousand_requests_in_random_order(mode: str, ahead: bool) -> None:
     expected: dict[str, int] = {}
     readers: dict[str, Reader] = {}
     states: set[str] = set()
-    while waiting or bench.core.sequences:
-        if waiting and len(bench.core.sequences) < 12 and choose.random() < 0.6:
+    while waiting or bench.core.active.sequences:
+        if waiting and len(bench.core.active.sequences) < 12 and choose.random() < 0.6:
             name = f"r{waiting.pop()}"
             n = choose.choice([1, 1, 1, 2])
             params = SamplingParams(
@@ -55,13 +55,13 @@ def test_a_thousand_requests_in_random_order(mode: str, ahead: bool) -> None:
             prefix = choose.choice(["", "", "be short:{memory}", "a long system prompt of many words:{memory}"])
             bench.add(name, prefix + choose.choice(["Tell me", "of a", "who"]), params, documents, listener)
             expected[name] = n
-        if bench.core.sequences and choose.random() < 0.15:
-            victim = choose.choice(bench.core.sequences)
+        if bench.core.active.sequences and choose.random() < 0.15:
+            victim = choose.choice(bench.core.active.sequences)
             states.add(
                 "swapped" if victim.schedule.swapped else "waiting" if not victim.schedule.is_admitted else "running"
             )
             if choose.random() < 0.5:
-                bench.core.abort(victim.request.id)
+                bench.core.active.abort(victim.request.id)
             else:
                 victim.arrived -= 2000.0
         if choose.random() < 0.01:
@@ -80,9 +80,9 @@ def test_a_thousand_requests_in_random_order(mode: str, ahead: bool) -> None:
         if expected[name] == 1:
             assert reader.text == bench.finished[name, 0].text
             assert reader.kinds().count("finish") == 1
-    assert bench.core.scheduler.swaps > 0
-    cached = bench.engine.keeper.cache.num_cached_blocks
-    assert bench.engine.manager.num_free + cached == bench.engine.manager.num_blocks - 1
+    assert bench.core.scheduler.swapper.swaps > 0
+    cached = bench.engine.memory_manager.cache.num_cached_blocks
+    assert bench.engine.block_manager.num_free + cached == bench.engine.block_manager.num_blocks - 1
 
 
 def test_nan_logits_fail_one_request_alone() -> None:

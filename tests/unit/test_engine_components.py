@@ -144,7 +144,7 @@ def test_a_hanging_verifier_times_out_and_serves_again_later(mode: str) -> None:
     assert reasons == {"verification did not answer within 0.02 s"}
 
     component.gate.set()
-    bench.core.policies.config = config(timeout=LONG).feedback
+    bench.core.policies.effect_runner.config = config(timeout=LONG).feedback
     bench.add("b", "Tell me", SamplingParams(max_tokens=30))
     assert {s.verdict for s in bench.run()["b", 0].sentences} == {Verdict.SUPPORTED}
 

@@ -67,6 +67,6 @@ def test_contexts_are_swapped_and_forked_and_taken_back() -> None:
     bench, found = run(config(), smallest_pool(4), wanted, Latencies(), Fp8Bench)
     _, expected = run(config(), 2000, wanted, Latencies())
     assert found == expected
-    assert bench.core.scheduler.swaps > 0
+    assert bench.core.scheduler.swapper.swaps > 0
     assert sum(generation.stats.tokens_discarded for generation in bench.finished.values()) > 0
     assert len(found) == 6

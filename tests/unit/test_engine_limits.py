@@ -43,7 +43,7 @@ def test_what_cannot_fit_is_refused_by_name(num_blocks: int, prompt: Any, docume
     for name in names:
         assert name in str(caught.value)
     bench.check()
-    assert not bench.core.sequences
+    assert not bench.core.active.sequences
 
 
 def test_the_text_ends_where_the_pool_or_the_model_does() -> None:

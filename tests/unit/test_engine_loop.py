@@ -34,7 +34,7 @@ class LoopBench(Bench):
 
     def submit(self, name: str, params: SamplingParams) -> None:
         sequence = self.engine.input_processor.build(name, Request("Tell me", params))
-        self.loop.do(lambda core: core.add(sequence))
+        self.loop.do(lambda core: core.active.add(sequence))
 
     def next(self) -> Any:
         return self.news.get(timeout=LONG)
@@ -132,7 +132,7 @@ def test_an_abort_reaches_a_loop_that_waits_for_an_answer() -> None:
     bench = LoopBench(CONFIG, None, Slow(lambda _: Verdict.SUPPORTED), sentences)
     bench.submit("held", SamplingParams(max_tokens=500, ignore_eos=True))
     assert called.wait(LONG)
-    bench.loop.do(lambda core: core.abort("held"))
+    bench.loop.do(lambda core: core.active.abort("held"))
     assert bench.next()[1].finish_reason == "abort"
     bench.submit("next", SamplingParams(max_tokens=5, ignore_eos=True))
     gate.set()

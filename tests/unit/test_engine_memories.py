@@ -58,7 +58,7 @@ def bench(diary: Diary, retriever: Any = None, verifier: Any = None, **groups: A
 def add(on: Bench, name: str, memory: MemoryOptions | None, n: int = 1) -> Any:
     params = SamplingParams(max_tokens=40, n=n)
     sequence = on.engine.input_processor.build(name, Request("Tell me:", params, memory=memory))
-    on.core.add(sequence)
+    on.core.active.add(sequence)
     return sequence
 
 
@@ -105,7 +105,7 @@ def test_a_text_that_somebody_guesses_does_not_tell_that_it_is_remembered() -> N
     add(on, "a", ANN)
     on.run()
     guess = on.engine.input_processor.build("b", Request("Tell me:", PARAMS, ["the same words"], memory=BOB))
-    on.core.add(guess)
+    on.core.active.add(guess)
     [event] = [event for event in on.run()["b", 0].trace if event.kind == "refresh" and "document" in str(event.data)]
     assert event.data["cached"] is False
 
@@ -146,7 +146,7 @@ def test_nobody_attends_to_anothers_memory_however_short_the_pool_is(
     on = Bench(configured(**values), None, Judge(), script, num_blocks=num_blocks, memories=Initials())
     for number, user in enumerate(users):
         params = SamplingParams(max_tokens=24)
-        on.core.add(
+        on.core.active.add(
             on.engine.input_processor.build(f"r{number}", Request(f"{user} asks:", params, memory=MemoryOptions(user)))
         )
     finished = on.run()

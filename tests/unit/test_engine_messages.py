@@ -124,7 +124,7 @@ def test_an_event_comes_out_as_it_was(event: StreamEvent, request_id: str) -> No
 
 @given(tokenized)
 def test_a_request_comes_out_as_it_was_but_for_its_listener(request: TokenizedRequest) -> None:
-    heard = replace(request, asked=replace(request.asked, listener=print))
+    heard = replace(request, original=replace(request.original, listener=print))
     found = wire.read_request(over_the_wire(wire.plain_request(heard)))
     assert parts(found) == parts(request)
 

@@ -146,7 +146,7 @@ def test_a_late_refutation_does_not_wait_for_passages_that_it_makes_pointless() 
     bench = GatedBench(config("optimistic", {"verify_every": 1}), Library(), judge, sentences)
     reader = Reader()
     sequence = bench.add("a", "Tell me", SamplingParams(max_tokens=100), listener=reader)
-    while not (sequence.feedback.retrieval and sequence.feedback.checks and sequence.feedback.checks[0].snapshot):
+    while not (sequence.policy.retrieval and sequence.policy.checks and sequence.policy.checks[0].snapshot):
         for _ in bench.retrieval.jobs[:]:
             bench.retrieval.release()
         bench.step()
@@ -155,7 +155,7 @@ def test_a_late_refutation_does_not_wait_for_passages_that_it_makes_pointless() 
     bench.step()
     assert "rewind" in reader.kinds()[before:]
     assert bench.retrieval.jobs  # nobody waits for its answer any more
-    assert sequence.feedback.retrieval is None
+    assert sequence.policy.retrieval is None
     bench.run_prompt()
 
 

@@ -109,12 +109,12 @@ def test_waits_are_counted_and_traced() -> None:
 
 
 STATES = {
-    "waiting for passages": lambda s: s.feedback.retrieval is not None,
+    "waiting for passages": lambda s: s.policy.retrieval is not None,
     "encoding": lambda s: any(p.encoded is not None and not p.encoded.ready for p in s.schedule.pending_units),
     "units queued": lambda s: bool(s.schedule.pending_units),
-    "decoding": lambda s: len(s.output_text) > 2 and not s.feedback.checks and s.feedback.retrieval is None,
-    "waiting for a verdict": lambda s: bool(s.feedback.checks),
-    "finishing": lambda s: s.finish is not None and bool(s.feedback.checks),
+    "decoding": lambda s: len(s.output_text) > 2 and not s.policy.checks and s.policy.retrieval is None,
+    "waiting for a verdict": lambda s: bool(s.policy.checks),
+    "finishing": lambda s: s.finish is not None and bool(s.policy.checks),
 }
 
 
@@ -131,7 +131,7 @@ def test_a_request_can_end_in_any_state(state: str, mode: str, ending: str, monk
     _drive(bench, sequence, state)
 
     if ending == "abort":
-        bench.core.abort("a")
+        bench.core.active.abort("a")
     else:
         sequence.arrived -= 2000.0
         bench.step()
@@ -158,7 +158,7 @@ def _drive(bench: GatedBench, sequence: Sequence, state: str) -> None:
             if STATES[state](sequence):
                 return
         if state == "encoding":
-            bench.core.keeper.acquire(sequence)
+            bench.engine.memory_manager.acquire(sequence)
             continue
         bench.step()
     raise AssertionError(f"the sequence never was {state}")
@@ -168,12 +168,12 @@ def test_siblings_end_with_a_request_that_has_not_started() -> None:
     bench = GatedBench(config(), Library(), None, sentences)
     bench.add("a", "Tell me", SamplingParams(max_tokens=5, n=3))
     bench.step()
-    bench.core.abort("a")
+    bench.core.active.abort("a")
     assert {key: g.finish_reason for key, g in bench.finished.items()} == dict.fromkeys(
         [("a", 0), ("a", 1), ("a", 2)], "abort"
     )
-    bench.core.abort("a")  # once more, and of something unknown, does nothing
-    bench.core.abort("nobody")
+    bench.core.active.abort("a")  # once more, and of something unknown, does nothing
+    bench.core.active.abort("nobody")
     assert len(bench.finished) == 3
 
 

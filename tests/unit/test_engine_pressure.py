@@ -111,9 +111,9 @@ def test_contexts_are_swapped_out_and_back_when_blocks_run_short(ahead: bool) ->
     bench, found = run(config(async_scheduling=ahead), smallest_pool(4), requests_, Latencies())
     _, expected = run(config(), 2000, requests_, Latencies())
     assert found == expected
-    assert bench.core.scheduler.swaps > 0
+    assert bench.core.scheduler.swapper.swaps > 0
     events = [event.kind for g in bench.finished.values() for event in g.trace]
-    assert events.count("swap_out") == bench.core.scheduler.swaps
+    assert events.count("swap_out") == bench.core.scheduler.swapper.swaps
     assert events.count("swap_in") > 0
 
 
@@ -125,10 +125,10 @@ def test_a_request_in_any_state_can_be_aborted_while_it_is_swapped_out() -> None
     for _ in range(2000):
         for gate, _position in bench.open_jobs():
             gate.release()
-        swapped = [sequence for sequence in bench.core.sequences if sequence.schedule.swapped is not None]
+        swapped = [sequence for sequence in bench.core.active.sequences if sequence.schedule.swapped is not None]
         if swapped and len(aborted) < 2:
             aborted.add(swapped[-1].request.id)
-            bench.core.abort(swapped[-1].request.id)
+            bench.core.active.abort(swapped[-1].request.id)
             bench.check()
         if not bench.step():
             break
@@ -171,9 +171,9 @@ def test_a_text_that_has_ended_meanwhile_is_not_swapped_out() -> None:
     bench.core.step()
     scheduler = bench.core.scheduler
     plan = scheduler.schedule([(asker, Action.WAIT), (ending, Action.WAIT)])
-    bench.core.end(ending, "abort")
-    assert not scheduler._make_room(100, asker, plan)
-    assert scheduler.swaps == 0
+    bench.core.active.end(ending, "abort")
+    assert not scheduler.swapper.make_room(100, asker, plan)
+    assert scheduler.swapper.swaps == 0
 
 
 def test_the_blocks_of_a_unit_stay_its_own_until_its_pass_though_nobody_wants_it_any_more() -> None:
@@ -187,7 +187,7 @@ def test_the_blocks_of_a_unit_stay_its_own_until_its_pass_though_nobody_wants_it
     plan = scheduler.schedule([(ending, Action.ENCODE)])
     assert plan.encoded == [ending]
     assert not ending.memory.units
-    bench.core.end(ending, "abort")
+    bench.core.active.end(ending, "abort")
     other.schedule.is_admitted = True
     scheduler.add_contexts(plan, [other])
     assert [len(row.token_ids) for row in plan.rows] == [7]  # six blocks are not enough for both
@@ -205,7 +205,7 @@ def test_so_do_the_blocks_of_the_prefix_that_it_follows() -> None:
         sequence.schedule.is_started = True
     scheduler = bench.engine.core.scheduler
     plan = scheduler.schedule([(ending, Action.ENCODE)])
-    bench.core.end(ending, "abort")
+    bench.core.active.end(ending, "abort")
     other.schedule.is_admitted = True
     scheduler.add_contexts(plan, [other])
     assert [len(row.token_ids) for row in plan.rows] == [4, 7]  # three blocks are left, and the other one needs four
@@ -269,11 +269,11 @@ def test_answers_share_the_prompt_and_copy_on_write() -> None:
     params = SamplingParams(max_tokens=20, n=4, temperature=1.0, seed=1, ignore_eos=True)
     first = bench.add("a", "a prompt of 21 tokens", params)
     bench.core.step()
-    members = bench.core.sequences
+    members = bench.core.active.sequences
     assert len(members) == 4
     shared = first.table.blocks
     assert len(shared) == 6  # of 4 tokens
-    assert [bench.engine.manager.reference_count(block) for block in shared] == [4] * 6
+    assert [bench.engine.block_manager.reference_count(block) for block in shared] == [4] * 6
     bench.core.step()
     # Each writes its first token into the last block, so all but one have made a copy of it.
     assert [member.table.blocks[:5] for member in members] == [shared[:5]] * 4
@@ -315,7 +315,7 @@ def test_without_the_unit_cache_units_leave_with_their_requests() -> None:
     for name in "ab":
         bench.add(name, "q:", SamplingParams(max_tokens=5), ["one two"])
         bench.run()
-        assert bench.engine.manager.num_free == bench.engine.manager.num_blocks - 1
+        assert bench.engine.block_manager.num_free == bench.engine.block_manager.num_blocks - 1
     assert encoded(bench) == [7, 7]
 
 
@@ -328,5 +328,5 @@ def test_unused_units_make_room_and_are_encoded_again_when_they_are_needed() -> 
         text = bench.run()[f"r{round_}", 0].text
         assert text == (expected or text)
         expected = text
-    cache = bench.engine.keeper.cache
-    assert cache.num_cached_blocks + bench.engine.manager.num_free == bench.engine.manager.num_blocks - 1
+    cache = bench.engine.memory_manager.cache
+    assert cache.num_cached_blocks + bench.engine.block_manager.num_free == bench.engine.block_manager.num_blocks - 1

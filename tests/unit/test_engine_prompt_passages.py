@@ -44,13 +44,13 @@ def bench_with(shelf: Shelf, max_model_len: int = 2000, top_k: int = 4) -> Bench
     bench = Bench(config, shelf, None, words("Aa bb. Cc dd. Ee."), max_model_len=max_model_len)
     prompts = PromptMaker(CharTokenizer(), CharUnits(24), config)  # type: ignore[arg-type]
     most = config.pipeline.passages
-    bench.core.policies.prompt_passages = PromptPassages(prompts, bench.engine.input_processor, most)
+    bench.core.policies.effect_runner.prompt_passages = PromptPassages(prompts, bench.engine.input_processor, most)
     return bench
 
 
 def ask(bench: Bench, prompt: Any = PROMPT, **params: Any) -> dict[Any, Any]:
     request = Request(prompt, SamplingParams(max_tokens=40, **params))
-    bench.core.add(bench.engine.input_processor.build("a", request))
+    bench.core.active.add(bench.engine.input_processor.build("a", request))
     return bench.run()
 
 
@@ -94,7 +94,7 @@ def test_a_prompt_without_a_place_for_memory_has_units(prompt: Any) -> None:
     bench = bench_with(Shelf(), top_k=2)
     generation = ask(bench, prompt)["a", 0] if isinstance(prompt, str) else None
     sequence = bench.engine.input_processor.build("b", Request(prompt, SamplingParams(max_tokens=4)))
-    assert not bench.core.policies.prompt_passages.fits(sequence)  # type: ignore[union-attr]
+    assert not bench.core.policies.effect_runner.prompt_passages.fits(sequence)  # type: ignore[union-attr]
     if generation is not None:
         assert events(generation, "prompt") == []
         assert {unit["passage"]["id"] for unit in events(generation, "refresh")} == {"a", "b"}

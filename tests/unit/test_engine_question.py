@@ -24,7 +24,9 @@ def ask(policy: str, question: str, n: int = 1, topic: str = "") -> tuple[list[s
     config = Config.from_mapping({"policy": policy, "memory": MEMORY, "feedback": feedback})
     bench = Bench(config, notebook, answers if policy == "ewe" else None, words("Aa bb. Cc."))
     params = SamplingParams(max_tokens=40, n=n)
-    bench.core.add(bench.engine.input_processor.build("a", Request(TEMPLATED, params, question=question, topic=topic)))
+    bench.core.active.add(
+        bench.engine.input_processor.build("a", Request(TEMPLATED, params, question=question, topic=topic))
+    )
     generation = bench.run()["a", 0]
     return notebook.queries, [request.prompt for request in answers.seen], generation
 

@@ -37,7 +37,7 @@ class History:
         self._sequence = sequence
         self._states: dict[int, Any] = {}
         self.rewinds = 0
-        rewinder = bench.core.policies._rewinder
+        rewinder = bench.core.policies.effect_runner._rewinder
         go_back = rewinder.rewind
 
         def checked(target: EngineSequence, index: int, reason: str) -> None:
@@ -73,8 +73,8 @@ class History:
             assert now[3] == before[3][:-1]
         assert all(span.end <= len(now[2][0]) for span in now[-1])
         assert len(self._sequence.feedback.states) <= len(now[-1])
-        assert not self._sequence.feedback.checks
-        assert self._sequence.feedback.retrieval is None
+        assert not self._sequence.policy.checks
+        assert self._sequence.policy.retrieval is None
         self._states = {size: state for size, state in self._states.items() if size <= length or size == 1}
 
 

@@ -72,7 +72,7 @@ class AskingBench(Bench):
         for _ in range(max_steps):
             while self._inbox:
                 self._count += 1
-                self.core.add(self.engine.input_processor.build(f"score-{self._count}", self._inbox.popleft()))
+                self.core.active.add(self.engine.input_processor.build(f"score-{self._count}", self._inbox.popleft()))
             if not self.core.step():
                 break
             self.check()
@@ -115,12 +115,12 @@ def test_labels_are_scored_by_what_the_model_says_after_the_whole_prompt() -> No
     """In parts, without a place of its own, under the model's distribution over all tokens."""
     bench = Bench(config(max_num_seqs=1, tokens=40), verifier=Judge(), script=sentences)
     prompt = [1 + number % 40 for number in range(90)]
-    bench.core.add(bench.engine.input_processor.build("text", Request("who:", SamplingParams(max_tokens=20))))
+    bench.core.active.add(bench.engine.input_processor.build("text", Request("who:", SamplingParams(max_tokens=20))))
     for _ in range(3):
         bench.core.step()
     bench.runner.rows_run.clear()
     asked = Request(prompt, ASKED, is_plain=True, label_token_ids=LABELS)
-    bench.core.add(bench.engine.input_processor.build("score", asked))
+    bench.core.active.add(bench.engine.input_processor.build("score", asked))
     while ("score", 0) not in bench.finished:
         bench.core.step()
     parts = [row for rows in bench.runner.rows_run for row in rows if row.start_position + len(row.token_ids) <= 90]
@@ -144,13 +144,13 @@ def test_a_score_is_read_where_tokens_are(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(bench.runner, "forward", lambda *rest: (events.append("pass"), forward(*rest))[1])
     monkeypatch.setattr(inflight_batch, "sample", lambda *rest: (events.append("draw"), sample(*rest))[1])
     monkeypatch.setattr(inflight_batch, "score_labels", lambda *rest: noted(score(*rest), "read the score"))
-    bench.core.add(bench.engine.input_processor.build("text", Request("who:", SamplingParams(max_tokens=20))))
+    bench.core.active.add(bench.engine.input_processor.build("text", Request("who:", SamplingParams(max_tokens=20))))
     for _ in range(3):
         bench.core.step()
     bench.runner.rows_run.clear()
     events.clear()
     asked = Request([1, 2, 3], replace(ASKED, max_tokens=2), is_plain=True, label_token_ids=LABELS)
-    bench.core.add(bench.engine.input_processor.build("score", asked))
+    bench.core.active.add(bench.engine.input_processor.build("score", asked))
     for _ in range(3):
         bench.core.step()
     assert events[:5] == ["pass", "draw", "pass", "draw", "read the score"]
@@ -174,6 +174,6 @@ def test_numbers_that_are_not_finite_fail_the_score_alone() -> None:
     bench.runner.nan_if = lambda context: context.startswith("abc")
     for name in ("abcd", "efgh"):
         asked = Request(name, ASKED, is_plain=True, label_token_ids=LABELS)
-        bench.core.add(bench.engine.input_processor.build(name, asked))
+        bench.core.active.add(bench.engine.input_processor.build(name, asked))
     found = bench.run()
     assert [found[name, 0].finish_reason for name in ("abcd", "efgh")] == ["error", "length"]

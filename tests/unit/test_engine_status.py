@@ -26,7 +26,7 @@ LONG = SamplingParams(max_tokens=40, ignore_eos=True)
 
 def status(bench: Bench) -> EngineStatus:
     engine = bench.engine
-    return status_of(engine.core, engine.manager, engine.keeper.cache, 0.0)
+    return status_of(engine, 0.0)
 
 
 def test_running_and_waiting_answers_and_blocks_are_counted() -> None:
@@ -118,7 +118,9 @@ def test_the_same_text_under_another_salt_is_another_unit() -> None:
 def test_sequences_of_different_salts_share_no_units_and_write_the_same() -> None:
     bench = Bench(CONFIG, script=sentences)
     for name, salt in (("a", "x"), ("b", "x"), ("c", "y")):
-        bench.core.add(bench.engine.input_processor.build(name, Request("Tell me", LONG, ["Some text."], salt=salt)))
+        bench.core.active.add(
+            bench.engine.input_processor.build(name, Request("Tell me", LONG, ["Some text."], salt=salt))
+        )
     bench.run()
     assert (status(bench).unit_misses, status(bench).unit_hits) == (2, 1)
     assert len({generation.text for generation in bench.finished.values()}) == 1

@@ -129,14 +129,14 @@ def test_whatever_ends_the_answer_gives_every_block_back(kind: str) -> None:
     bench.runner.strength = 6.0
     sequence = bench.add("a", "Tell me of it", SamplingParams(max_tokens=60, temperature=0.8, seed=3))
     bench.add("b", "of a", SamplingParams(max_tokens=30, temperature=0.8, seed=3))
-    while sequence.feedback.drawing is None or not sequence.feedback.drawing.sides:
+    while sequence.policy.drawing is None or not sequence.policy.drawing.sides:
         bench.release_due(Latencies())
         assert bench.step()
     bench.step()
     if kind == "abort":
-        bench.core.abort("a")
+        bench.core.active.abort("a")
     elif kind == "deadline":
-        bench.core.end(sequence, "timeout")
+        bench.core.active.end(sequence, "timeout")
     elif kind == "nan":
         bench.runner.nan_if = lambda context: "ell me" in context
     else:
@@ -145,7 +145,7 @@ def test_whatever_ends_the_answer_gives_every_block_back(kind: str) -> None:
     reasons = {"abort": "abort", "deadline": "timeout", "nan": "error", "pass": "error"}
     assert finished["a", 0].finish_reason == reasons[kind]
     assert ("b", 0) in finished
-    assert not bench.core.sequences
+    assert not bench.core.active.sequences
 
 
 @settings(max_examples=15)

@@ -14,12 +14,12 @@ from gguf_files import CHAT_TEMPLATE, TOKENS, llama, write_gguf
 from typer.testing import CliRunner
 
 from ewe.cli.main import app
-from ewe.components import preflight
 from ewe.config import Config, ModelConfig
 from ewe.config.known_models import KNOWN_MODELS, KnownModel
 from ewe.engine.models import get_model as module
 from ewe.engine.models.get_model import get_model
 from ewe.engine.models.loader import load_model
+from ewe.engine.preflight import preflight
 from ewe.errors import ConfigError, ModelDownloadError
 
 

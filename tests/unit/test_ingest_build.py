@@ -11,7 +11,7 @@ import pytest
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.ingest import ChunkRules, Problem, ReadOptions, Report, Request, add, build, row_files
-from ewe.retrieval.ingest.contents import info, remove
+from ewe.retrieval.ingest.datastore_info import info, remove
 from ewe.retrieval.store import PassageStore
 from ewe.types import Passage
 

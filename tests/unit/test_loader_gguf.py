@@ -6,11 +6,11 @@ import pytest
 import torch
 from gguf_files import CHAT_TEMPLATE, TOKENS, llama, write_gguf
 
-from ewe.components import preflight
 from ewe.config import Config, MemoryConfig, ModelConfig
 from ewe.engine.models import model_files
 from ewe.engine.models.fingerprint import identity_of
 from ewe.engine.models.loader import load_model
+from ewe.engine.preflight import preflight
 from ewe.errors import ConfigError
 
 

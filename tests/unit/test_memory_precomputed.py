@@ -214,7 +214,7 @@ def test_whatever_is_loaded_and_whenever_the_texts_are_the_same(
     encoded, loaded = (run(item, smallest + more, latencies, mode) for item in (None, delays))
     assert {key: g.text for key, g in loaded.finished.items()} == {key: g.text for key, g in encoded.finished.items()}
     loads = sum(g.stats.units_loaded for g in loaded.finished.values())
-    assert loads == loaded.engine.keeper.cache.loads > 0
+    assert loads == loaded.engine.memory_manager.cache.loads > 0
     refreshes = [event.data for g in loaded.finished.values() for event in g.trace if event.kind == "refresh"]
     assert any(data["loaded"] for data in refreshes)
     assert not any(data["loaded"] and data["cached"] for data in refreshes)
@@ -243,6 +243,6 @@ def test_units_that_come_back_after_a_swap_do_not_make_the_loop_wait(delays: lis
     for name, document in {"a": "seven", "b": "three", "c": "four"}.items():
         bench.add(name, "Tell me", SamplingParams(max_tokens=30, ignore_eos=True), [document])
     finished = bench.run()
-    assert bench.core.scheduler.swaps
+    assert bench.core.scheduler.swapper.swaps
     assert all(generation.stats.units_encoded == 0 for generation in finished.values())
     assert sum(generation.stats.units_loaded for generation in finished.values()) > 3

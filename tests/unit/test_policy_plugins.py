@@ -144,7 +144,7 @@ def test_a_request_that_is_aborted_closes_its_policy() -> None:
     for _ in range(3):
         bench.core.step()
     assert closed == []
-    bench.core.abort("a")
+    bench.core.active.abort("a")
     assert closed == ["q:"]
 
 

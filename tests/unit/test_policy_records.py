@@ -263,7 +263,7 @@ def run(case: Case) -> list[dict[str, Any]]:
         sequence = bench.engine.input_processor.build(str(name), request)
         if case.has_grammar:
             sequence.grammar = Anything()  # type: ignore[assignment]
-        bench.core.add(sequence)
+        bench.core.active.add(sequence)
     results = bench.run_with(case.latencies)
     events = {name: [[e.index, e.kind, e.data] for e in stream] for name, stream in streams.items()}
     answers = [told(generation) for _, generation in sorted(results.items())]

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 from torch import distributed
 
-from ewe.components import preflight
 from ewe.config import Config, ModelConfig
 from ewe.engine.distributed import executor, torchrun
 from ewe.engine.distributed import link as links
 from ewe.engine.distributed.link import BEAT_S, SILENT_S, Link
+from ewe.engine.preflight import preflight
 from ewe.errors import ConfigError, EngineDeadError
 
 LONG = 60.0

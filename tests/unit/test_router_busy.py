@@ -32,7 +32,7 @@ def check(replica: Replica, *answers: httpx.Response | Exception, heard: bool = 
     """Looks at it once for each answer; heard: whether other answers come from it meanwhile."""
 
     def answer(request: httpx.Request) -> httpx.Response:
-        replica.heard += heard
+        replica.num_received += heard
         if isinstance(said[0], Exception):
             raise said[0]
         return said[0]

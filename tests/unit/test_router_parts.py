@@ -52,13 +52,13 @@ def test_a_replica_that_hangs_does_not_hold_up_the_others(monkeypatch: pytest.Mo
     async def ask(request: httpx.Request) -> httpx.Response:
         if request.url.host == "hangs":
             await asyncio.sleep(600)
-        fast.asked += 1
+        fast.num_requests += 1
         return httpx.Response(200)
 
     async def look() -> None:
         async with httpx.AsyncClient(transport=httpx.MockTransport(ask)) as client:
             watch = asyncio.create_task(ReplicaSet([Replica("0", "http://hangs"), fast]).watch(client))
-            while fast.asked < 3:
+            while fast.num_requests < 3:
                 await asyncio.sleep(0)
             watch.cancel()
 

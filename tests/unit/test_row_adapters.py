@@ -198,7 +198,7 @@ def test_adapters_follow_rows_that_are_cut_swapped_shared_and_forked(places, llm
     with open_llm(places / "model", groups, adapters=adapters(places)) as tight:
         found = tight.client.run(asked, None)
         tight.check_integrity()
-        assert tight.client.engine.core.scheduler.swaps
+        assert tight.client.engine.core.scheduler.swapper.swaps
     alone = [answer for one in asked for answer in llm.client.run([replace(one, shared_prefix="")], None)]
     for one, other in zip(found, alone, strict=True):
         assert one.token_ids == other.token_ids

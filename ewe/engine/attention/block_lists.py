@@ -61,13 +61,13 @@ class BlockLists:
     def memory(self, unit_slots: Sequence[IntArray]) -> Memory:
         """A row's units, those without tokens left out."""
         key = tuple(map(id, unit_slots))
-        found = self._memories.get(key)
-        if found is None:
+        memory = self._memories.get(key)
+        if memory is None:
             places = [place for place, slots in enumerate(unit_slots) if len(slots)]
             numbers = [self.unit(unit_slots[place]) for place in places]
-            found = Memory(np.array(numbers, np.int64), np.array(places, np.int64), tuple(unit_slots))
-            self._memories[key] = found
-        return found
+            memory = Memory(np.array(numbers, np.int64), np.array(places, np.int64), tuple(unit_slots))
+            self._memories[key] = memory
+        return memory
 
 
 class Tables:

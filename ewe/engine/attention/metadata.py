@@ -127,10 +127,10 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
         if len(row.unit_slots) != len(row.unit_weights):
             raise ValueError(f"row {index}: {len(row.unit_slots)} units, {len(row.unit_weights)} weights")
         kind = row.unit_weights, row.prefix_slots is not None
-        found = biases.get(kind)
-        if found is None:
-            found = biases[kind] = _biases(row, merge)
-        placed.append(PlacedRow(row, index, begin, begin + count, *found))
+        row_biases = biases.get(kind)
+        if row_biases is None:
+            row_biases = biases[kind] = _biases(row, merge)
+        placed.append(PlacedRow(row, index, begin, begin + count, *row_biases))
         counts.append(count)
         begin += count
     ordered = [item.row for item in placed]

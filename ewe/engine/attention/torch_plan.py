@@ -109,10 +109,10 @@ def _groups(rows: Sequence[PlacedRow], window: int | None, most_slots: int, may_
     """All rows in groups: those that share their units, memory by memory, then the others in their order."""
     sharing, alone = _by_memory(rows, window) if may_share else ([], rows)
     groups: list[_Group] = []
-    for found in sharing:
-        num_shared = _num_shared(found)
-        lengths = [row.num_keys(window) - num_shared for row in found]
-        groups += [_Group(part, len(part) > 1) for part in _split(found, lengths, most_slots, num_shared)]
+    for members in sharing:
+        num_shared = _num_shared(members)
+        lengths = [row.num_keys(window) - num_shared for row in members]
+        groups += [_Group(part, len(part) > 1) for part in _split(members, lengths, most_slots, num_shared)]
     return groups + [_Group(part, False) for part in _split(alone, [row.num_keys(window) for row in alone], most_slots)]
 
 
@@ -136,11 +136,11 @@ def _by_memory(
         # A unit's slots are the same array for whoever holds it.
         memories.setdefault(tuple(map(id, item.row.memory_slots)), []).append(item)
     sharing = [
-        found
-        for found in memories.values()
-        if (len(found) - 1) * _num_shared(found) > _LEAST_SPARED * sum(item.num_keys(window) for item in found)
+        members
+        for members in memories.values()
+        if (len(members) - 1) * _num_shared(members) > _LEAST_SPARED * sum(item.num_keys(window) for item in members)
     ]
-    taken = {item.index for found in sharing for item in found}
+    taken = {item.index for members in sharing for item in members}
     return sharing, [item for item in rows if item.index not in taken]
 
 

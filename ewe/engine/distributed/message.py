@@ -38,11 +38,11 @@ def read_message(stream: BinaryIO) -> Message | None:
     header, body = stream.read(header_size), bytearray(stream.read(body_size))
     if len(header) < header_size or len(body) < body_size:
         return None
-    found = json.loads(header)
+    message = json.loads(header)
     arrays: dict[str, Array] = {}
     begin = 0
-    for name, dtype, shape in found["arrays"]:
+    for name, dtype, shape in message["arrays"]:
         array = np.frombuffer(body, dtype, int(np.prod(shape)), begin).reshape(shape)
         arrays[name] = array
         begin += array.nbytes + -array.nbytes % _ALIGNMENT
-    return Message(found["command"], found["values"], arrays)
+    return Message(message["command"], message["values"], arrays)

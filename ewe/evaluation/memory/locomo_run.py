@@ -75,10 +75,12 @@ class LoCoMoRun:
         }
         # Scorers often choose the same memories: what would be asked twice is asked once.
         single = list(dict.fromkeys(prompts.values()))
-        said = dict(zip(single, self._llm.client.run([self._request(*one) for one in single], None), strict=True))
+        generations = dict(
+            zip(single, self._llm.client.run([self._request(*one) for one in single], None), strict=True)
+        )
         seconds = (time.perf_counter() - begin) / len(prompts)
         return [
-            self._answer(one, name, given[one.id, name], said[prompts[one.id, name]], seconds)
+            self._answer(one, name, given[one.id, name], generations[prompts[one.id, name]], seconds)
             for one, systems in asked
             for name in systems
         ]
@@ -115,9 +117,9 @@ class LoCoMoRun:
         return request
 
     def _answer(
-        self, question: LoCoMoQuestion, system: str, given: Given, said: Generation, seconds: float
+        self, question: LoCoMoQuestion, system: str, given: Given, generation: Generation, seconds: float
     ) -> LoCoMoAnswer:
-        text = said.text.strip()
+        text = generation.text.strip()
         units = self._tokens(given.passages) if system.endswith(UNITS) else 0
         return LoCoMoAnswer(
             question=question.id,
@@ -127,11 +129,11 @@ class LoCoMoRun:
             contained=bool(question.answer) and is_answered(question, text),
             f1=token_f1(question.answer, text),
             abstained=abstains(text),
-            prompt_tokens=said.stats.prompt_tokens + units,
+            prompt_tokens=generation.stats.prompt_tokens + units,
             confidence=given.confidence,
             cosine=given.cosine,
             wall_s=seconds,
-            error=said.error,
+            error=generation.error,
         )
 
     def _listed(self, passages: Sequence[Passage]) -> str:

@@ -24,10 +24,10 @@ class StoredBM25:
         """Per query, at most `top_k` passages, best first; raises ValueError if top_k < 1."""
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}")
-        asked = [sorted(set(words(query))) for query in queries]
-        given = [query for query in asked if query]
+        tokenized = [sorted(set(words(query))) for query in queries]
+        given = [query for query in tokenized if query]
         found = iter(self._store.search_words(given, top_k, self._filters) if given else ())
-        return [next(found) if query else [] for query in asked]
+        return [next(found) if query else [] for query in tokenized]
 
 
 class StoredDense:

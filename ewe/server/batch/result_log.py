@@ -28,8 +28,8 @@ class Reply:
 
 def result_line(custom_id: str, reply: Reply) -> bytes:
     """The result of a request that was answered, be it with an error."""
-    told = {"status_code": reply.status, "request_id": reply.headers.get("x-request-id", ""), "body": reply.body}
-    return _line(custom_id, told, None)
+    response = {"status_code": reply.status, "request_id": reply.headers.get("x-request-id", ""), "body": reply.body}
+    return _line(custom_id, response, None)
 
 
 def unanswered_line(custom_id: str, code: str, message: str) -> bytes:

@@ -110,8 +110,8 @@ class EngineChild:
 
     def _admit(self, request: Mapping[str, Any]) -> None:
         tokenized = wire.read_request(request)
-        asked = replace(tokenized.asked, listener=partial(self._note, tokenized.id))
-        self._opened[tokenized.id] = self._engine.admit(replace(tokenized, asked=asked))
+        original = replace(tokenized.original, listener=partial(self._note, tokenized.id))
+        self._opened[tokenized.id] = self._engine.admit(replace(tokenized, original=original))
 
     def _start(self, request_id: str) -> None:
         opened = self._opened.pop(request_id, None)
@@ -128,8 +128,8 @@ class EngineChild:
     def _flush(self) -> None:
         with self._flushing:
             if self._events:
-                told = [wire.plain_event(*self._events.popleft()) for _ in range(len(self._events))]
-                self._send({"events": told})
+                events = [wire.plain_event(*self._events.popleft()) for _ in range(len(self._events))]
+                self._send({"events": events})
 
     def _take(self, answer: Answer) -> None:
         if isinstance(answer, EngineDeadError):
@@ -179,15 +179,15 @@ def main() -> None:
     """Runs until the other process says that it is over, or is gone."""
     end_with_parent()
     pipe = MessagePipe(socket.socket(fileno=os.dup(0)))
-    told = pipe.receive()
-    if told is None:
+    settings = pipe.receive()
+    if settings is None:
         return
-    set_up_logs(told["log_format"])
+    set_up_logs(settings["log_format"])
     dump_stacks()
     made: Future[EngineChild] = Future()
     threading.Thread(target=_read, args=(pipe, made), name="ewe-parent", daemon=True).start()
     try:
-        llm = LLM(config=Config.model_validate(told["config"]), on_load=partial(_tell_step, pipe))
+        llm = LLM(config=Config.model_validate(settings["config"]), on_load=partial(_tell_step, pipe))
         child = EngineChild(pipe, llm)
         made.set_result(child)
         child.start()

@@ -77,19 +77,19 @@ _REQUEST = Codec[tuple[TokenizedRequest]](tuple[TokenizedRequest], ConfigDict(ar
 def plain_request(request: TokenizedRequest) -> dict[str, Any]:
     """A request as JSON holds it; its listener stays here."""
     plain: dict[str, Any]
-    (plain,) = _REQUEST.plain((replace(request, asked=replace(request.asked, listener=None)),))
-    tools = request.asked.tools
+    (plain,) = _REQUEST.plain((replace(request, original=replace(request.original, listener=None)),))
+    tools = request.original.tools
     if tools is not None:
-        plain["asked"]["tools"]["form"] = tools.form.name
+        plain["original"]["tools"]["form"] = tools.form.name
     return plain
 
 
 def read_request(plain: Mapping[str, Any]) -> TokenizedRequest:
     """The request that it was, without a listener."""
-    asked = dict(plain["asked"])
-    if asked["tools"] is not None:
-        asked["tools"] = {**asked["tools"], "form": FORMATS[asked["tools"]["form"]]}
-    return _REQUEST.read([{**plain, "asked": asked}])[0]
+    original = dict(plain["original"])
+    if original["tools"] is not None:
+        original["tools"] = {**original["tools"], "form": FORMATS[original["tools"]["form"]]}
+    return _REQUEST.read([{**plain, "original": original}])[0]
 
 
 def plain_event(request_id: str, event: StreamEvent) -> list[Any]:
@@ -109,25 +109,29 @@ _ERRORS = {kind.__name__: kind for kind in vars(errors).values() if isinstance(k
 
 def plain_error(error: Exception) -> dict[str, Any]:
     """An error as JSON holds it."""
-    told: dict[str, Any] = {"kind": type(error).__name__, "said": [str(error)]}
+    described: dict[str, Any] = {"kind": type(error).__name__, "arguments": [str(error)]}
     if isinstance(error, RefusedError):
         refusal = {name: getattr(error, name) for name in ("param", "code", "may_retry")}
-        return {"kind": "RefusedError", "said": [error.status, str(error)], "more": refusal}
+        return {"kind": "RefusedError", "arguments": [error.status, str(error)], "more": refusal}
     if isinstance(error, ConfigError):
-        return {"kind": "ConfigError", "said": list(error.problems)}
+        return {"kind": "ConfigError", "arguments": list(error.problems)}
     if isinstance(error, OSError) and error.filename:
-        return {"kind": "OSError", "said": [error.errno, error.strerror, str(error.filename)]}
+        return {"kind": "OSError", "arguments": [error.errno, error.strerror, str(error.filename)]}
     if isinstance(error, EWEError):
-        told["kind"] = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS)
-    return told
+        described["kind"] = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS)
+    return described
 
 
 def read_error(plain: Mapping[str, Any]) -> Exception:
     """The error that it was; for those that nobody raises on purpose an EngineDeadError that names it."""
-    kind, said = plain["kind"], plain["said"]
+    kind, arguments = plain["kind"], plain["arguments"]
     if kind == "RefusedError":
-        return RefusedError(*said, **plain["more"])
-    if kind == "OSError" and len(said) > 1:
-        return OSError(*said)
+        return RefusedError(*arguments, **plain["more"])
+    if kind == "OSError" and len(arguments) > 1:
+        return OSError(*arguments)
     known = _ERRORS.get(kind)
-    return known(*said) if known is not None else EngineDeadError(f"the engine's process failed: {kind}: {said[0]}")
+    return (
+        known(*arguments)
+        if known is not None
+        else EngineDeadError(f"the engine's process failed: {kind}: {arguments[0]}")
+    )

@@ -68,7 +68,7 @@ class RemoteEngine(ServedEngine):
     def admit(self, request: TokenizedRequest) -> OpenedRequest:
         """A request that has been tokenised, ready to run; waits for the other process to check it."""
         arrived = time.monotonic()
-        self._under_way[request.id] = _UnderWay(request.asked.listener)
+        self._under_way[request.id] = _UnderWay(request.original.listener)
         try:
             self._call("admit", request=wire.plain_request(request))
         except BaseException:

@@ -207,7 +207,7 @@ class _Answer:
 
     async def _heard(self, response: httpx.Response) -> AsyncIterator[bytes]:
         """The pieces as they come, each of which is a sign of life."""
-        self._replica.heard += 1
+        self._replica.num_received += 1
         async for piece in response.aiter_raw():
-            self._replica.heard += 1
+            self._replica.num_received += 1
             yield piece

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ewe.components import preflight
 from ewe.config import is_postgres
 from ewe.config.config_files import explain
+from ewe.engine.preflight import preflight
 from ewe.errors import ConfigError, EngineDeadError
 from ewe.server.settings import resolve_settings
 

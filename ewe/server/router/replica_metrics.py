@@ -51,14 +51,14 @@ def _families_of(text: str) -> list[Metric]:
 def _own(replicas: Iterable[Replica]) -> Iterator[Metric]:
     ready = GaugeMetricFamily("ewe:router_replica_ready", "1 where requests are sent to.", labels=[_LABEL])
     load = GaugeMetricFamily("ewe:router_requests_running", "Requests under way.", labels=[_LABEL])
-    asked = CounterMetricFamily("ewe:router_requests", "Requests that were sent there.", labels=[_LABEL])
+    requests = CounterMetricFamily("ewe:router_requests", "Requests that were sent there.", labels=[_LABEL])
     failed = CounterMetricFamily("ewe:router_failures", "Those refused or broken off there.", labels=[_LABEL])
     for replica in replicas:
         ready.add_metric([replica.name], replica.state == READY)
         load.add_metric([replica.name], replica.load)
-        asked.add_metric([replica.name], replica.asked)
+        requests.add_metric([replica.name], replica.num_requests)
         failed.add_metric([replica.name], replica.failed)
-    yield from (ready, load, asked, failed)
+    yield from (ready, load, requests, failed)
 
 
 class _Families(Collector):

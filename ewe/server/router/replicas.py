@@ -37,8 +37,9 @@ class Replica:
 
     state: READY, UNREACHABLE, or the code of the error that its /ping answers with. missed: checks in a row in which
     nothing at all came from it in time, or whose answer was that the engine stands still. load: requests under way;
-    answers: those of them that the model is to answer; capacity: the most of these that it takes; asked, failed:
-    requests that were sent there, and those that it broke off or refused. heard: counts whatever comes from it.
+    answers: those of them that the model is to answer; capacity: the most of these that it takes; num_requests,
+    failed: requests that were sent there, and those that it broke off or refused. num_received: counts whatever comes
+    from it.
     """
 
     name: str
@@ -48,9 +49,9 @@ class Replica:
     load: int = 0
     answers: int = 0
     capacity: int = _CAPACITY
-    asked: int = 0
+    num_requests: int = 0
     failed: int = 0
-    heard: int = 0
+    num_received: int = 0
     _waits: set[asyncio.Timeout] = field(default_factory=set, init=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False)
 
@@ -59,7 +60,7 @@ class Replica:
         """While one request is under way there; asks_model: whether it takes of the capacity."""
         self.load += 1
         self.answers += asks_model
-        self.asked += 1
+        self.num_requests += 1
         try:
             yield
         finally:
@@ -95,13 +96,13 @@ class Replica:
         From any thread. One that is late is in the state that it was in; it hangs if nothing else comes from it either.
         """
         was_ready = self.state == READY or self.missed > 0  # one that starts may take its time
-        heard, is_missed = self.heard, False
+        received, is_missed = self.num_received, False
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 self.state = await self._ask_state(client)
             is_missed = self.state == STALLED
         except (TimeoutError, httpx.TimeoutException):
-            is_missed = self.heard == heard
+            is_missed = self.num_received == received
         except httpx.ConnectError as error:
             if not is_local(error):
                 self.state = UNREACHABLE
@@ -198,8 +199,8 @@ def is_local(error: httpx.ConnectError) -> bool:
 def _capacity_of(body: bytes) -> int | None:
     """How many answers a server says that it takes at once."""
     try:
-        told = json.loads(body)
+        state = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    capacity = told.get("capacity") if isinstance(told, dict) else None
+    capacity = state.get("capacity") if isinstance(state, dict) else None
     return capacity if type(capacity) is int and capacity > 0 else None

@@ -75,11 +75,11 @@ class ResponsesRequest(SamplingRequest):
     @property
     def messages(self) -> list[dict[str, str]]:
         """The conversation, instructions first; chat templates know the developer as the system."""
-        said = [InputMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
+        messages = [InputMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
         first = [InputMessage(role="system", content=self.instructions)] if self.instructions else []
         return [
             {"role": "system" if message.role == "developer" else message.role, "content": joined(message.content)}
-            for message in [*first, *said]
+            for message in [*first, *messages]
         ]
 
     @property

@@ -94,9 +94,11 @@ class ChatTemplate:
         """Whether the template changes case or white space, so that what is no control token becomes one."""
         texts = self._marker.texts
         spelled = [form for text in texts for form in (text.upper(), text.lower(), " ".join(text)) if form not in texts]
-        said = [[self._marker.message({"role": "user", "content": text})] for text in ("\n".join(spelled), "Hello.")]
+        conversations = [
+            [self._marker.message({"role": "user", "content": text})] for text in ("\n".join(spelled), "Hello.")
+        ]
         try:
-            changed, plain = (self._marker.num_control(self._render(messages)) for messages in said)
+            changed, plain = (self._marker.num_control(self._render(messages)) for messages in conversations)
         except InvalidRequestError:  # it wants other roles, and is judged by what it makes of them
             return False
         return changed > plain

@@ -76,8 +76,8 @@ class EndpointCompleter:
         if not distinct:
             return []
         with ThreadPoolExecutor(min(self._max_parallel, len(distinct)), "ewe-endpoint") as pool:
-            found = dict(zip(distinct, pool.map(lambda prompt: self._try(prompt, deadline), distinct), strict=True))
-        answers = [found[prompt] for prompt in prompts]
+            answer_of = dict(zip(distinct, pool.map(lambda prompt: self._try(prompt, deadline), distinct), strict=True))
+        answers = [answer_of[prompt] for prompt in prompts]
         first = next((answer for answer in answers if isinstance(answer, CompletionError)), None)
         if first is not None:
             raise CompletionError(str(first), answers) from first.__cause__
@@ -127,8 +127,8 @@ def _content(document: dict[str, Any]) -> str:
         choice = document["choices"][0]
         content, reason = choice["message"]["content"], choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError):
-        told = document.get("error", sorted(map(str, document)))
-        raise CompletionError(f"the answer has no choices[0].message.content; it holds {str(told)[:200]}") from None
+        detail = document.get("error", sorted(map(str, document)))
+        raise CompletionError(f"the answer has no choices[0].message.content; it holds {str(detail)[:200]}") from None
     if not isinstance(content, str):
         raise CompletionError(f"the answer's content is {type(content).__name__}, not text (a refusal, or a tool call)")
     if reason == "length":
@@ -142,5 +142,5 @@ _BACK_OFF = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT_S
 def _wait(state: tenacity.RetryCallState) -> float:
     """Seconds before the next try: what the server asks for, else a random time that grows."""
     error = state.outcome.exception() if state.outcome else None
-    asked = error.after_s if isinstance(error, TransientError) else None
-    return asked if asked is not None else _BACK_OFF(state)
+    retry_after_s = error.after_s if isinstance(error, TransientError) else None
+    return retry_after_s if retry_after_s is not None else _BACK_OFF(state)

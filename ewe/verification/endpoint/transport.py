@@ -98,8 +98,8 @@ class Transport:
 
     def _refusal(self, response: urllib3.BaseHTTPResponse, body: bytes) -> CompletionError:
         """The error of an answer that is no success, with what the server says."""
-        said = " ".join(body[: 4 * _EXCERPT].decode("utf-8", "replace").split())[:_EXCERPT]
-        message = f"{self._url} answered HTTP {response.status}" + (f": {said}" if said else "")
+        message = " ".join(body[: 4 * _EXCERPT].decode("utf-8", "replace").split())[:_EXCERPT]
+        message = f"{self._url} answered HTTP {response.status}" + (f": {message}" if message else "")
         if response.status in _RETRIED or response.status >= 500:
             return TransientError(message, retry_after(response.headers.get("Retry-After")))
         if 300 <= response.status < 400:
@@ -110,8 +110,8 @@ class Transport:
         try:
             document = from_json(body)  # unlike json, it refuses deep nesting without deep calls
         except ValueError as error:
-            said = body[:_EXCERPT].decode("utf-8", "replace")
-            raise CompletionError(f"{self._url} answered something that is not JSON: {said!r}") from error
+            message = body[:_EXCERPT].decode("utf-8", "replace")
+            raise CompletionError(f"{self._url} answered something that is not JSON: {message!r}") from error
         if not isinstance(document, dict):
             raise CompletionError(f"{self._url} answered JSON that is not an object")
         return document

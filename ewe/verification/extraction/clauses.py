@@ -136,7 +136,7 @@ def _with_own_subject(text: str, hidden: str, now: _Open, cut: re.Match[str]) ->
     is_named = cut[0].startswith(";") or _is_named(own.text)
     if not is_joint or own.has_lead or len(own.text.split()) > _MOST_SUBJECT_WORDS or not is_named:
         return None
-    pronouns = {found[0].lower() for found in _WORD.finditer(rest)} & (_PRONOUNS | {"him", "them"})
+    pronouns = {match[0].lower() for match in _WORD.finditer(rest)} & (_PRONOUNS | {"him", "them"})
     return None if pronouns else _Open(cut.end(), shifted)
 
 
@@ -189,10 +189,10 @@ def _has_inner_clause(left: str, now: _Open) -> bool:
     """Whether another verb or a clause stands in the clause so far, to which the next verb might belong."""
     if ";" in left or _has_second_verb(left, now):
         return True
-    for found in _SUBORDINATE.finditer(left, max(now.subject.verb - now.start, 0)):
-        if found[0] in ("that", "who", "which", "whose", "whom", "where"):
+    for match in _SUBORDINATE.finditer(left, max(now.subject.verb - now.start, 0)):
+        if match[0] in ("that", "who", "which", "whose", "whom", "where"):
             return True
-        if any(word[0] in FINITE for word in _WORD.finditer(left, found.end())):
+        if any(word[0] in FINITE for word in _WORD.finditer(left, match.end())):
             return True
     return False
 
@@ -215,6 +215,10 @@ def _filled(piece: str, now: _Open) -> str:
 def _closed(text: str, now: _Open, end: int) -> Clause:
     """The clause up to `end`, as a sentence of its own."""
     end = len(text[:end].rstrip().rstrip(",;"))
-    said = _filled(text[now.start : end], now)
-    said = said[:1].upper() + said[1:]
-    return Clause(said if said.endswith((".", "!", "…")) or end == len(text.rstrip()) else f"{said}.", now.start, end)
+    clause_text = _filled(text[now.start : end], now)
+    clause_text = clause_text[:1].upper() + clause_text[1:]
+    return Clause(
+        clause_text if clause_text.endswith((".", "!", "…")) or end == len(text.rstrip()) else f"{clause_text}.",
+        now.start,
+        end,
+    )

@@ -23,5 +23,5 @@ def sentences_of(text: str) -> list[str]:
 
 def previous_sentence(request: VerificationRequest) -> str:
     """The sentence before the one to check, empty at the start of a text."""
-    found = sentences_of(request.preceding)
-    return found[-1] if found else ""
+    sentences = sentences_of(request.preceding)
+    return sentences[-1] if sentences else ""

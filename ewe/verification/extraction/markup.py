@@ -57,33 +57,33 @@ def lead_of(sentence: str) -> Lead:
     marker = _MARKER.match(sentence)
     end = marker.end() if marker else len(sentence) - len(sentence.lstrip())
     while True:
-        found = _LABEL.match(sentence, end) or _CONNECTIVE.match(sentence, end)
-        found = found or _REMARK.match(sentence, end) or _JOINED.match(sentence, end)
-        if found is None and not title:
-            found = _title_at(sentence, end)
-            title = plain(found[1]).strip() if found else ""
-        if found is None or found.end() >= len(sentence.rstrip()):
+        match = _LABEL.match(sentence, end) or _CONNECTIVE.match(sentence, end)
+        match = match or _REMARK.match(sentence, end) or _JOINED.match(sentence, end)
+        if match is None and not title:
+            match = _title_at(sentence, end)
+            title = plain(match[1]).strip() if match else ""
+        if match is None or match.end() >= len(sentence.rstrip()):
             return Lead(end, title)
-        end = found.end()
+        end = match.end()
 
 
 def _title_at(sentence: str, start: int) -> re.Match[str] | None:
     """A title in front of a statement that has its own subject ("Paris: It is ...")."""
-    found = _TITLE.match(sentence, start)
-    if found is None or not found[1].strip() or has_finite_verb(found[1]):
+    match = _TITLE.match(sentence, start)
+    if match is None or not match[1].strip() or has_finite_verb(match[1]):
         return None
-    words = found[1].split()
+    words = match[1].split()
     small = [word for word in words if word[0].islower() and word.lower() not in FUNCTION_WORDS]
     opens_small = words[0].lower() in FUNCTION_WORDS - {"the", "a", "an"}
     is_bold = sentence.startswith(("**", "__"), start)  # without it "Alien: Covenant is ..." may be a name
     if len(words) > _MOST_TITLE_WORDS or not words[0][0].isupper() or opens_small or (small and not is_bold):
         return None
-    rest = sentence[found.end() :]
+    rest = sentence[match.end() :]
     first = _LOW.search(rest)
     has_subject = first is not None and (
         first[0].lower() in _SUBJECTS or (is_bold and rest[0].isupper() and _is_subject(rest))
     )
-    return found if has_subject and has_finite_verb(rest) else None
+    return match if has_subject and has_finite_verb(rest) else None
 
 
 def _is_subject(text: str) -> bool:
@@ -95,5 +95,5 @@ def plain(text: str) -> str:
     """A text without Markdown's emphasis and links, and without the numbers of citations."""
     text = _CITATION.sub("", _LINK.sub(r"\1", text))
     for _ in range(3):  # bold in italics
-        text = _EMPHASIS.sub(lambda found: found[2] or found[4], text)
+        text = _EMPHASIS.sub(lambda match: match[2] or match[4], text)
     return _MARK.sub("", text)

@@ -18,5 +18,5 @@ def masked(text: str) -> str | None:
         text = hidden
 
 
-def _hide(found: re.Match[str]) -> str:
-    return _FILLER * len(found[0])
+def _hide(match: re.Match[str]) -> str:
+    return _FILLER * len(match[0])

@@ -44,8 +44,8 @@ class ModelClaims:
 
     def extract(self, requests: Sequence[VerificationRequest]) -> list[list[Claim] | EWEError]:
         """The claims of each sentence, or why the model named none; spans by alignment with the sentence."""
-        asked = [request for request in requests if request.sentence.strip()]
-        answers = iter(complete_each(self._completer, list(map(self._prompt, asked))) if asked else ())
+        nonempty = [request for request in requests if request.sentence.strip()]
+        answers = iter(complete_each(self._completer, list(map(self._prompt, nonempty))) if nonempty else ())
         return [_claims_of(next(answers), request.sentence) if request.sentence.strip() else [] for request in requests]
 
     def _prompt(self, request: VerificationRequest) -> str:
@@ -97,10 +97,10 @@ def align(claim: str, sentence: str) -> tuple[int, int]:
     Content words are matched in order by their stems; a claim that shares none with the sentence gets all of the
     sentence without surrounding white space. Always 0 <= start < end for a sentence that is not blank.
     """
-    wanted = [stem(fold(match.group())) for match in _WORD.finditer(claim)]
+    claim_words = [stem(fold(match.group())) for match in _WORD.finditer(claim)]
     places = list(_WORD.finditer(sentence))
     given = [stem(fold(match.group())) for match in places]
-    matcher = SequenceMatcher(a=wanted, b=given, autojunk=False)
+    matcher = SequenceMatcher(a=claim_words, b=given, autojunk=False)
     matched = [at for block in matcher.get_matching_blocks() for at in range(block.b, block.b + block.size)]
     content = [at for at in matched if fold(places[at].group()) not in FUNCTION_WORDS]
     if content:

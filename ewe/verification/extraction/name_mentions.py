@@ -80,13 +80,13 @@ def _names(text: str) -> Iterator[Name]:
             last += _goes_on(text, words[last], words[last + 1 : last + 4])
         first = words[at].start()
         end = words[last].end()
-        shown = text[first:end]
+        name = text[first:end]
         if at and words[at - 1][0].lower() == "the" and text[words[at - 1].end() : first] == " ":
-            shown, first = f"the {shown}", words[at - 1].start()
-        shown = re.sub(r"['’]s$", "", shown)
-        before = at - 1 if not shown.startswith("the ") else at - 2
+            name, first = f"the {name}", words[at - 1].start()
+        name = re.sub(r"['’]s$", "", name)
+        before = at - 1 if not name.startswith("the ") else at - 2
         sides = _beside(text, words, before, first), _beside(text, words, last + 1, end)
-        yield Name(shown, first, first + len(shown), *sides, _GOAL.search(text[max(0, first - 40) : first]) is not None)
+        yield Name(name, first, first + len(name), *sides, _GOAL.search(text[max(0, first - 40) : first]) is not None)
         at = last + 1
 
 

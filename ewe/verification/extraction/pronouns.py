@@ -57,17 +57,17 @@ def named(request: VerificationRequest, text: str, title: str = "") -> str:
 
     title: what stands in front of the sentence and is its subject. An "it" without a referent is left as it is.
     """
-    found = open_pronoun(text)
-    if found is None or is_expletive(text):
+    match = open_pronoun(text)
+    if match is None or is_expletive(text):
         return text
-    pronoun = found[0].lower()
+    pronoun = match[0].lower()
     name = title or _believed(request, pronoun)
     if not name:
         return text
-    follows = _WORD.search(text, found.end())
+    follows = _WORD.search(text, match.end())
     owner = pronoun in _OWNERS and follows is not None and follows[0].lower() not in PREPOSITIONS
-    name = f"T{name[1:]}" if found.start() == 0 and name.startswith("the ") else name
-    return f"{text[: found.start()]}{name}{chr(39) + 's' if owner else ''}{text[found.end() :]}"
+    name = f"T{name[1:]}" if match.start() == 0 and name.startswith("the ") else name
+    return f"{text[: match.start()]}{name}{chr(39) + 's' if owner else ''}{text[match.end() :]}"
 
 
 def open_pronoun(text: str) -> re.Match[str] | None:
@@ -104,23 +104,23 @@ def _referent(topic: _Topic, pronoun: str) -> Name | None:
 
 def _topic(request: VerificationRequest) -> _Topic:
     """The subject at hand after the prompt and the last sentences before."""
-    asked = names_of(request.prompt[-4000:])
-    topic = _Topic(max(asked, key=lambda name: len(name.words), default=None))
-    topic.is_person = bool(asked) and _ASKS_WHO.search(request.prompt) is not None
-    known = list(asked)
+    prompt_names = names_of(request.prompt[-4000:])
+    topic = _Topic(max(prompt_names, key=lambda name: len(name.words), default=None))
+    topic.is_person = bool(prompt_names) and _ASKS_WHO.search(request.prompt) is not None
+    known = list(prompt_names)
     for sentence in sentences_of(request.preceding)[-_LOOKBACK:]:
         lead = lead_of(sentence)
-        said = plain(sentence[lead.end :])
-        names = names_of(said)
+        sentence_text = plain(sentence[lead.end :])
+        names = names_of(sentence_text)
         known += names
-        _read(topic, said, names, known)
+        _read(topic, sentence_text, names, known)
     return topic
 
 
-def _read(topic: _Topic, said: str, names: list[Name], known: list[Name]) -> None:
+def _read(topic: _Topic, sentence_text: str, names: list[Name], known: list[Name]) -> None:
     """Takes one sentence in: a name that is its subject becomes the topic, a pronoun that is tells of it."""
-    subject = _subject(said, names)
-    first = open_pronoun(said)
+    subject = _subject(sentence_text, names)
+    first = open_pronoun(sentence_text)
     if subject is not None:
         full = _full(subject, known)
         if topic.name is None or full.words != topic.name.words:
@@ -128,12 +128,13 @@ def _read(topic: _Topic, said: str, names: list[Name], known: list[Name]) -> Non
     elif topic.name is None and first is None and names:
         topic.name = _full(names[0], known)
     word = first[0].lower() if first is not None and subject is None else ""
-    own_noun = _DEFINITE.match(said)
+    own_noun = _DEFINITE.match(sentence_text)
     is_own = own_noun is not None and topic.name is not None and own_noun[1] in topic.name.text.lower().split()
     topic.is_fresh = subject is not None or is_own or word in _PEOPLE or (word in _THINGS and topic.is_fresh)
     topic.gender = "f" if word in _FEMALE else "m" if word in _MALE else topic.gender
-    topic.gender = next((gender for pattern, gender in _GENDERED if subject and pattern.search(said)), topic.gender)
-    topic.is_person = topic.is_person or word in _PEOPLE or (subject is not None and _has_trait(said))
+    genders = (gender for pattern, gender in _GENDERED if subject and pattern.search(sentence_text))
+    topic.gender = next(genders, topic.gender)
+    topic.is_person = topic.is_person or word in _PEOPLE or bool(subject and _PERSONAL_TRAIT.search(sentence_text))
     own = set(topic.name.words) if topic.name else set()
     people = {
         _full(name, known).text: _full(name, known)
@@ -143,17 +144,13 @@ def _read(topic: _Topic, said: str, names: list[Name], known: list[Name]) -> Non
     topic.rivals = [name for name in people.values() if len(name.words) > 1]
 
 
-def _has_trait(said: str) -> bool:
-    return _PERSONAL_TRAIT.search(said) is not None
-
-
-def _subject(said: str, names: list[Name]) -> Name | None:
+def _subject(sentence_text: str, names: list[Name]) -> Name | None:
     """The name that a sentence begins with, at once or after a phrase and a comma, unless it owns the subject."""
-    lead = _LEAD_PHRASE.match(said)
+    lead = _LEAD_PHRASE.match(sentence_text)
     begins = lead.end() if lead else 0
     for name in names:
         if name.start == begins:
-            owns = said.startswith(("'s", "’s"), name.end)
+            owns = sentence_text.startswith(("'s", "’s"), name.end)
             return None if owns or _is_adjective(name) else name
     return None
 

@@ -26,21 +26,25 @@ class Clause:
 
 def relative_clause(clause: Clause, text: str, hidden: str) -> Iterator[Clause]:
     """The clause, cut before a relative clause that ends it and speaks of the name right before; else as it is."""
-    found = list(_RELATIVE.finditer(hidden, clause.start, clause.end))
-    name = _antecedent(text[clause.start : found[0].start()], found[0]["word"]) if len(found) == 1 else ""
-    rest = hidden[found[0].end() : clause.end] if name else ""
-    if not name or found[0]["verb"] not in FINITE or "," in rest or len(rest.split()) < 3:
+    matches = list(_RELATIVE.finditer(hidden, clause.start, clause.end))
+    name = _antecedent(text[clause.start : matches[0].start()], matches[0]["word"]) if len(matches) == 1 else ""
+    rest = hidden[matches[0].end() : clause.end] if name else ""
+    if not name or matches[0]["verb"] not in FINITE or "," in rest or len(rest.split()) < 3:
         yield clause
         return
-    at = found[0].start()
+    at = matches[0].start()
     main = clause.text[: len(clause.text) - (clause.end - at)]
     if not has_finite_verb(main) or len(main.split()) < 3:
         yield clause
         return
     yield Clause(f"{main.rstrip()}.", clause.start, at)
     end = clause.text[-1] if clause.text[-1] in ".!…" else ""
-    said = text[found[0].end() : clause.end]
-    yield Clause(f"{name} {said}" + ("" if said.endswith(end or said[-1]) else end), found[0].start("word"), clause.end)
+    predicate = text[matches[0].end() : clause.end]
+    yield Clause(
+        f"{name} {predicate}" + ("" if predicate.endswith(end or predicate[-1]) else end),
+        matches[0].start("word"),
+        clause.end,
+    )
 
 
 def _antecedent(before: str, word: str) -> str:

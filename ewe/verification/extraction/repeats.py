@@ -21,8 +21,8 @@ Key = tuple[frozenset[str], tuple[str, ...]]
 
 def content_key(text: str) -> Key:
     """What two sentences share that say the same: content words in any order, names in the same order."""
-    said = [word for word in words(text) if word not in _SAYS_NOTHING]
-    pairs = zip(said, [*said[1:], ""], strict=False)
+    tokens = [word for word in words(text) if word not in _SAYS_NOTHING]
+    pairs = zip(tokens, [*tokens[1:], ""], strict=False)
     stems = frozenset(f"{word} {after}" if word in _DIRECTIONS else stem(word) for word, after in pairs)
     named = [match[0] for match in re.finditer(r"[^\W_]+", text)]
     order = tuple(dict.fromkeys(stem(word.lower()) for word in named[1:] if word[0].isupper()))
@@ -39,6 +39,6 @@ def says_the_same(one: Key, other: Key) -> bool:
 
 def loops(text: str) -> bool:
     """Whether a text says the same four words three times, as models do that have lost their way."""
-    said = words(text)
-    runs = Counter(tuple(said[at : at + _LOOP_WORDS]) for at in range(len(said) - _LOOP_WORDS + 1))
+    tokens = words(text)
+    runs = Counter(tuple(tokens[at : at + _LOOP_WORDS]) for at in range(len(tokens) - _LOOP_WORDS + 1))
     return max(runs.values(), default=0) >= _LOOP_TIMES

@@ -92,58 +92,60 @@ _SPEAKER = re.compile(r"(?:^|\s)I(?=['’]| [a-z])|(?:^(?:We|My|Our)|\s(?:me|my)
 _NUMBERED = re.compile(r"\b([A-Z]\w+|grade|class|type|part|phase|volume|chapter|stage|level|category) I\b")
 
 
-def why_no_statement(sentence: str, said: str) -> str:
+def why_no_statement(sentence: str, statement: str) -> str:
     """Why a sentence states nothing that evidence could settle; empty if it does.
 
-    said: the sentence without what stands in front of it (`lead_of`) and without emphasis.
+    statement: the sentence without what stands in front of it (`lead_of`) and without emphasis.
     """
-    unquoted = _QUOTED.sub(" ", said)
+    unquoted = _QUOTED.sub(" ", statement)
     plain = [match[0] for match in _WORD.finditer(unquoted)]
     low = [word.lower().replace("’", "'") for word in plain]
-    found = _address(said, unquoted)
-    if found:
-        return found
-    if loops(said):
+    reason = _address(statement, unquoted)
+    if reason:
+        return reason
+    if loops(statement):
         return LOOPS
-    if _HEADING.match(sentence) or (not _is_clause(said, low) and said.strip()):
+    if _HEADING.match(sentence) or (not _is_clause(statement, low) and statement.strip()):
         return reasons.HEADING
-    if len(_WORD.findall(said)) < _MIN_WORDS:
+    if len(_WORD.findall(statement)) < _MIN_WORDS:
         return reasons.NO_STATEMENT
-    if any(word[0].isdigit() or word[0].isupper() for word in plain[1:]) or _QUOTED.search(said):
+    if any(word[0].isdigit() or word[0].isupper() for word in plain[1:]) or _QUOTED.search(statement):
         return ""
     return _vagueness(low)
 
 
-def _address(said: str, unquoted: str) -> str:
+def _address(statement: str, unquoted: str) -> str:
     """What a text says to its reader, or of its writer or itself, in place of the world; empty if it does not."""
-    if _QUESTION.search(said):
+    if _QUESTION.search(statement):
         return reasons.QUESTION
     if abstains(unquoted):
         return reasons.ABSTENTION
-    if _GREETING.match(said) or _THANKS.search(unquoted):
+    if _GREETING.match(statement) or _THANKS.search(unquoted):
         return reasons.GREETING
-    if _OFFER.search(said):
+    if _OFFER.search(statement):
         return reasons.OFFER
-    if _TO_THE_READER.search(said) or _is_imperative(said):
+    if _TO_THE_READER.search(statement) or _is_imperative(statement):
         return reasons.ADVICE
     if _OWN_VIEW.search(unquoted) and _has_a_speaker(unquoted):
         return reasons.OPINION
-    return reasons.WRITER if _META.search(said) or _has_a_speaker(unquoted) else ""
+    return reasons.WRITER if _META.search(statement) or _has_a_speaker(unquoted) else ""
 
 
-def _is_imperative(said: str) -> bool:
+def _is_imperative(statement: str) -> bool:
     """Whether a text tells its reader to do something; "Open the Door is a song" has a verb and a subject."""
-    found = _IMPERATIVE.match(said)
-    if found is None:
+    match = _IMPERATIVE.match(statement)
+    if match is None:
         return False
-    verb = _HAS_SUBJECT.search(said)
-    return verb is None or _SUBORDINATE.search(said[: verb.start()]) is not None
+    verb = _HAS_SUBJECT.search(statement)
+    return verb is None or _SUBORDINATE.search(statement[: verb.start()]) is not None
 
 
 def _vagueness(low: Sequence[str]) -> str:
     """Why words without names and numbers give nothing to check: too few of them say something."""
-    told = [word for word in low if word not in _VAGUE and stem(word) not in _OPINION_STEMS and not word.endswith("ly")]
-    if len(told) >= (2 if _HEDGES.isdisjoint(low) else _MANY):
+    content_words = [
+        word for word in low if word not in _VAGUE and stem(word) not in _OPINION_STEMS and not word.endswith("ly")
+    ]
+    if len(content_words) >= (2 if _HEDGES.isdisjoint(low) else _MANY):
         return ""
     praises = any(word in OPINIONS or stem(word) in _OPINION_STEMS for word in low)
     return reasons.OPINION if praises else reasons.NO_STATEMENT
@@ -154,8 +156,8 @@ def _has_a_speaker(text: str) -> bool:
     return _SPEAKER.search(_NUMBERED.sub(_without_number, text)) is not None
 
 
-def _without_number(found: re.Match[str]) -> str:
-    return found[0] if found[1].lower() in FUNCTION_WORDS else found[1]
+def _without_number(match: re.Match[str]) -> str:
+    return match[0] if match[1].lower() in FUNCTION_WORDS else match[1]
 
 
 def _is_clause(text: str, low: Sequence[str]) -> bool:

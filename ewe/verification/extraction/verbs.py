@@ -53,11 +53,6 @@ PLAIN_VERBS = FINITE - _NOUNS_TOO
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
-def low_words(text: str) -> list[str]:
-    """The words of a text in lower case, apostrophes straight."""
-    return [match[0].lower().replace("’", "'") for match in _WORD.finditer(text)]
-
-
 def has_finite_verb(text: str) -> bool:
     """Whether a text has a word that is a finite verb; forms that are nouns as often do not count."""
     words = _WORD.findall(text)

@@ -52,9 +52,9 @@ def _stated(request: VerificationRequest, with_clauses: bool) -> SentenceClaims:
     if not is_english(whole):
         return SentenceClaims(reason=reasons.NOT_ENGLISH)
     pieces = split_clauses(whole) if with_clauses else [Clause(whole, 0, len(whole))]
-    told = [(piece, why_no_statement(sentence, plain(piece.text).strip())) for piece in pieces]
-    claims = [_claim(request, piece, lead) for piece, reason in told if not reason]
-    return SentenceClaims(claims, "" if claims else told[0][1])
+    pieces_with_reasons = [(piece, why_no_statement(sentence, plain(piece.text).strip())) for piece in pieces]
+    claims = [_claim(request, piece, lead) for piece, reason in pieces_with_reasons if not reason]
+    return SentenceClaims(claims, "" if claims else pieces_with_reasons[0][1])
 
 
 def _claim(request: VerificationRequest, piece: Clause, lead: Lead) -> Claim:
@@ -65,15 +65,15 @@ def _claim(request: VerificationRequest, piece: Clause, lead: Lead) -> Claim:
 
 def _is_repeated(request: VerificationRequest, claims: Sequence[str], with_clauses: bool) -> bool:
     """Whether every claim was stated before, by a sentence or a clause of one; an earlier question states nothing."""
-    wanted = [content_key(claim) for claim in claims]
-    left = set(range(len(wanted)))
+    claim_keys = [content_key(claim) for claim in claims]
+    left = set(range(len(claim_keys)))
     before = request.preceding
     for sentence in reversed(sentences_of(request.preceding)):
         before = before[: before.rfind(sentence)]
-        said = content_key(sentence)[0]
-        near = [at for at in left if len(wanted[at][0] - said) <= _MOST_NAME_WORDS]
+        sentence_key = content_key(sentence)[0]
+        near = [at for at in left if len(claim_keys[at][0] - sentence_key) <= _MOST_NAME_WORDS]
         if near:
             earlier = _stated(VerificationRequest(request.prompt, before, sentence), with_clauses)
             keys = [content_key(claim.text) for claim in earlier]
-            left -= {at for at in near if any(says_the_same(wanted[at], key) for key in keys)}
+            left -= {at for at in near if any(says_the_same(claim_keys[at], key) for key in keys)}
     return not left

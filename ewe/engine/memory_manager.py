@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ewe.config import MemoryConfig
-from ewe.engine.sequence import PendingUnit, Sequence
+from ewe.engine.schedule_state import PendingUnit
+from ewe.engine.sequence import Sequence
 from ewe.engine.units.unit_cache import EncodedUnit, UnitCache
 from ewe.engine.units.unit_text import UnitTokenizer, unit_weight
 from ewe.engine.units.working_memory import MemoryUnit
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class MemoryKeeper:
+class MemoryManager:
     """Fills and refreshes the memories of all sequences.
 
     One reference on an encoded unit is held per memory place, per snapshot place and per pending unit; and one on its
@@ -60,12 +61,12 @@ class MemoryKeeper:
             if not sequence.memory.renew(unit.unit_text.token_ids, lane):
                 sequence.schedule.pending_units.append(unit)
 
-    def add_retrieved(self, sequence: Sequence, found: abc.Sequence[ScoredPassage]) -> None:
+    def add_retrieved(self, sequence: Sequence, hits: abc.Sequence[ScoredPassage]) -> None:
         """Queues what was found, best first: the best becomes the newest unit, or the first to be copied from."""
         if self.copies is None:
-            self.plan(sequence, found[::-1], Lane.RETRIEVAL)
+            self.plan(sequence, hits[::-1], Lane.RETRIEVAL)
             return
-        for hit in found:
+        for hit in hits:
             unit = self._prepare(sequence, hit, None)
             if unit is not None and unit.is_new_to(sequence.schedule.pending_units):
                 sequence.schedule.pending_units.append(unit)
@@ -73,12 +74,12 @@ class MemoryKeeper:
     def acquire_prefix(self, sequence: Sequence) -> None:
         """Allocates blocks for the prefix that the sequence's units follow, if it has one; raises OutOfBlocksError."""
         if sequence.request.prefix_ids:
-            prefix_ids, asked = sequence.request.prefix_ids, sequence.request.asked
-            sequence.schedule.prefix = self.cache.acquire(prefix_ids, asked.salt, (), asked.adapter)
+            prefix_ids, original = sequence.request.prefix_ids, sequence.request.original
+            sequence.schedule.prefix = self.cache.acquire(prefix_ids, original.salt, (), original.adapter)
 
     def acquire(self, sequence: Sequence) -> None:
         """Allocates blocks for all pending units; raises OutOfBlocksError, and then holds none of them."""
-        prefix_ids, adapter = sequence.request.prefix_ids, sequence.request.asked.adapter
+        prefix_ids, adapter = sequence.request.prefix_ids, sequence.request.original.adapter
         try:
             for pending in sequence.schedule.pending_units:
                 if pending.encoded is None:
@@ -121,7 +122,7 @@ class MemoryKeeper:
 
     def take_snapshots(self, sequence: Sequence) -> None:
         """Gives every check that has none the memory as it is now."""
-        for check in sequence.feedback.checks:
+        for check in sequence.policy.checks:
             if check.snapshot is None:
                 check.snapshot = sequence.memory.units
                 for unit in check.snapshot:
@@ -154,7 +155,7 @@ class MemoryKeeper:
         """Gives back every reference when the sequence ends."""
         self.suspend(sequence)
         sequence.schedule.pending_units.clear()
-        sequence.feedback.checks.clear()
+        sequence.policy.checks.clear()
         sequence.memory.clear()
 
     def suspend(self, sequence: Sequence) -> None:
@@ -181,7 +182,7 @@ class MemoryKeeper:
             raise
         fresh = iter(taken)
         sequence.memory.restore(_with_encoded(sequence.memory.units, fresh))
-        for check in sequence.feedback.checks:
+        for check in sequence.policy.checks:
             check.snapshot = None if check.snapshot is None else _with_encoded(check.snapshot, fresh)
 
     def fork(self, source: Sequence, target: Sequence) -> None:
@@ -198,7 +199,7 @@ class MemoryKeeper:
     def _held(self, sequence: Sequence) -> Iterator[EncodedUnit]:
         for unit in sequence.memory.units:
             yield unit.encoded
-        for check in sequence.feedback.checks:
+        for check in sequence.policy.checks:
             for unit in check.snapshot or ():
                 yield unit.encoded
 
@@ -220,7 +221,7 @@ class MemoryKeeper:
         passage = hit.passage
         weight = unit_weight(passage.veracity, self.config.veracity_weighting, self.config.veracity_power)
         assert self.unit_tokenizer is not None
-        salt = sequence.request.asked.salt
+        salt = sequence.request.original.salt
         salt = f"{salt}\0{hit.owner}" if hit.owner else salt  # what has an owner is shared with nobody else
         reason = "its veracity is 0"
         if weight is not None:

@@ -19,7 +19,7 @@ from ewe.types import Verdict
 _MOST_PROOFS = 2
 
 
-class RunView:
+class LiveView:
     """Draws stream events; a context manager, because the live region must be closed."""
 
     def __init__(self, console: Console) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ewe.cli.live_view import LiveView
 from ewe.cli.prompts import Prompt
-from ewe.cli.run_view import RunView
 from ewe.cli.terminal import answer_text, clean, follow, output_console, summary
 from ewe.cli.text_view import text_view
+from ewe.engine.request import Request
 from ewe.engine.stream_events import StreamEvent
 from ewe.errors import InvalidRequestError
 from ewe.text.conversation import Message
@@ -49,7 +50,7 @@ class PromptForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class PromptRunner:
     """Asks one engine, all prompts in the same way."""
 
     llm: LLM
@@ -75,13 +76,31 @@ class Asker:
         if self.form.system:
             raise InvalidRequestError(f"--system needs a chat template, and {reason}: write it into the prompt")
 
-    def generate(self, prompts: Sequence[Prompt], on_result: Callable[[int, Generation], None]) -> None:
-        """Answers to all prompts, each told to `on_result` as it finishes. Raises as LLM.generate does."""
-        if self.chats:
-            talks = [self.form.conversation(prompt) for prompt in prompts]
-            self.llm.chat(talks, self.params, self.documents, on_result=on_result)
-        else:
-            self.llm.generate([prompt.text for prompt in prompts], self.params, self.documents, on_result=on_result)
+    def generate(
+        self,
+        prompts: Sequence[Prompt],
+        on_result: Callable[[int, Generation], None],
+        on_refused: Callable[[int, InvalidRequestError], None],
+    ) -> None:
+        """Answers to all prompts, each told to `on_result` as it finishes; `on_refused` hears of each bad prompt."""
+        requests: dict[int, Request] = {}
+        for number, prompt in enumerate(prompts):
+            try:
+                requests[number] = self._request(prompt)
+            except InvalidRequestError as error:
+                on_refused(number, error)
+        numbers = list(requests)
+        self.llm.client.run(
+            list(requests.values()),
+            lambda index, generation: on_result(numbers[index], generation),
+            lambda index, error: on_refused(numbers[index], error),
+        )
+
+    def _request(self, prompt: Prompt) -> Request:
+        if not self.chats:
+            return Request(prompt.text, self.params, self.documents)
+        [request] = self.llm.chat_requests(self.form.conversation(prompt), self.params, self.documents)
+        return request
 
     def stream(self, prompt: Prompt) -> Iterator[StreamEvent]:
         """The events of one answer. Raises as LLM.stream does."""
@@ -101,7 +120,7 @@ def show_stream(events: Iterable[StreamEvent], checked: bool) -> Generation:
     if not (checked and console.is_terminal):
         with text_view(console) as view:
             return follow(events, view)
-    with RunView(console) as view:
+    with LiveView(console) as view:
         generation = follow(events, view)
     _print_summary(generation)
     return generation
@@ -125,7 +144,7 @@ def _print_summary(generation: Generation) -> None:
         output_console().print(text, style="bright_black", markup=False)
 
 
-def why_empty(generation: Generation, asker: Asker) -> str:
+def why_empty(generation: Generation, runner: PromptRunner) -> str:
     """Why an answer holds no text, and what to try; empty if it holds some, or failed."""
     if generation.text.strip() or generation.finish_reason == "error":
         return ""
@@ -135,8 +154,8 @@ def why_empty(generation: Generation, asker: Asker) -> str:
         return f"it ended with {generation.finish_reason!r}; raise --max-tokens or --deadline-s"
     if len(generation.token_ids) > 1:
         return "it began with a --stop text, or held white space only; try other --stop texts or another prompt"
-    if asker.chats:
+    if runner.chats:
         return "the model ended at once; try another prompt, --min-tokens 20 or --temperature 0.7"
-    if asker.llm.has_chat_template:
+    if runner.llm.has_chat_template:
         return "the model ended at once; it is a chat model: try without --raw"
     return "the model ended at once; it has no chat template and goes on with a text: begin one, or try --min-tokens 20"
