@@ -2,7 +2,6 @@
 
 from ewe.config import FeedbackConfig, Trigger
 from ewe.engine.effects import (
-    End,
     Paused,
     Remember,
     Restore,
@@ -18,12 +17,13 @@ from ewe.engine.effects import (
 from ewe.engine.policy_answer import Answer
 from ewe.engine.sentence_checks import SentenceState
 from ewe.policies.rag import remember_question
-from ewe.policies.replacements import GoesBack, draw, quote
+from ewe.policies.replacements import GoesBack, draw, drop, quote, settled
 from ewe.text.check_result import CODE, REPETITIONS
-from ewe.text.search_text import asks_for_all, subject_of
+from ewe.text.search_text import subject_of
 from ewe.text.sentences import code_blocks, is_inside
 from ewe.types import Lane, Verdict
 
+_KEEPS = ("auto", "keep_best")
 _MUCH_MORE = 0.2  # Share of the evidence's weight; below it two wordings are supported alike.
 
 
@@ -58,16 +58,6 @@ def ewe(answer: Answer, settings: FeedbackConfig) -> Steps:
                     answer.settle(check.sentence, check.state)
 
 
-def settled(settings: FeedbackConfig, answer: Answer) -> FeedbackConfig:
-    """The settings with what "auto" stands for: an overview is held to the passages that stand in its prompt."""
-    is_held = answer.prompt_places is not None and asks_for_all(answer.question)
-    chosen = {
-        "rewrite_when": "unsupported" if is_held else "refuted",
-        "on_exhausted": "auto" if is_held else "keep_best",
-    }
-    return settings.model_copy(update={name: to for name, to in chosen.items() if getattr(settings, name) == "auto"})
-
-
 def _retrieve(answer: Answer, settings: FeedbackConfig) -> Steps:
     """Retrieves with the question and the new sentences."""
     triggers = settings.retrieve_when, settings.retrieve_entropy, settings.retrieve_min_prob
@@ -99,7 +89,7 @@ def _goes_back(answer: Answer, settings: FeedbackConfig, check: Verified, droppe
     """Drops what repeats, rewrites what is refuted, and compares what stands with what was refuted before."""
     repeats = check.sentence and check.result.reason in REPETITIONS
     if repeats and settings.on_repeat == "drop" and not answer.has_grammar:
-        return (yield from _drop(answer, check, dropped))
+        return (yield from drop(answer, check, dropped))
     is_open = check.result.verdict is Verdict.INCONCLUSIVE and settings.rewrite_when == "unsupported"
     if check.result.verdict is Verdict.REFUTED or is_open:
         return (yield from _rewrite(answer, settings, check, dropped))
@@ -119,7 +109,7 @@ def _rewrite(answer: Answer, settings: FeedbackConfig, check: Verified, dropped:
     if settings.on_exhausted in ("auto", "quote") and not answer.has_grammar and (yield from quote(answer, check)):
         return True
     if settings.on_exhausted in ("drop", "quote") and not answer.has_grammar:
-        return (yield from _drop(answer, check, dropped))
+        return (yield from drop(answer, check, dropped))
     best = max(reversed(attempts), key=lambda attempt: attempt.rank)
     if settings.on_exhausted == "flag" or best is attempts[-1]:
         return False
@@ -133,28 +123,10 @@ def _compare(answer: Answer, settings: FeedbackConfig, check: Verified) -> GoesB
     What was refuted on disputed evidence may be true, and what nothing speaks of may be made up.
     """
     best = max(reversed(answer.attempts(check.sentence)), key=lambda attempt: attempt.state.support, default=None)
-    if (
-        best is None
-        or settings.on_exhausted not in ("auto", "keep_best")
-        or best.state.support < check.state.support + _MUCH_MORE
-    ):
+    if best is None or settings.on_exhausted not in _KEEPS or best.state.support < check.state.support + _MUCH_MORE:
         return False
     answer.reject(check.sentence, check.state)
     yield Restore(check.sentence, best, "less supported")
-    return True
-
-
-def _drop(answer: Answer, check: Verified, dropped: set[int]) -> GoesBack:
-    """Leaves a sentence out and goes on; a second one dropped before anything else was kept ends the text."""
-    attempts = answer.attempts(check.sentence)
-    yield Rewind(check.sentence, "drop")
-    if check.sentence in dropped:
-        yield End()
-    else:
-        dropped.add(check.sentence)
-        attempts.clear()
-        yield Remember(answer.evidence_of(check.result), Lane.VERIFICATION)
-        answer.vary(check.sentence)
     return True
 
 

@@ -1,4 +1,4 @@
-"""What may stand in the place of a sentence that failed: the best of several wordings, or a quotation."""
+"""What may stand in the place of a sentence that failed: the best of several wordings, a quotation, or nothing."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import FeedbackConfig
-from ewe.engine.effects import Draw, Judge, Quote, Take, Verified, Write
+from ewe.engine.effects import Draw, End, Judge, Quote, Remember, Rewind, Take, Verified, Write
 from ewe.engine.policy_answer import Answer
 from ewe.text.check_result import REPETITIONS
 from ewe.text.quotation import num_shared
-from ewe.types import Verdict, VerificationResult
+from ewe.text.search_text import asks_for_all
+from ewe.types import Lane, Verdict, VerificationResult
 
 if TYPE_CHECKING:
     from ewe.engine.wordings import Wording
@@ -19,6 +20,16 @@ GoesBack = Generator[Any, Any, bool]
 """Steps of a policy that give whether the text has gone back, or has another sentence now."""
 
 _QUOTES_TRIED = 3  # Some do not fit into what is left of the answer.
+
+
+def settled(settings: FeedbackConfig, answer: Answer) -> FeedbackConfig:
+    """The settings with what "auto" stands for: an overview is held to the passages that stand in its prompt."""
+    is_held = answer.prompt_places is not None and asks_for_all(answer.question)
+    chosen = {
+        "rewrite_when": "unsupported" if is_held else "refuted",
+        "on_exhausted": "auto" if is_held else "keep_best",
+    }
+    return settings.model_copy(update={name: to for name, to in chosen.items() if getattr(settings, name) == "auto"})
 
 
 def draw(answer: Answer, settings: FeedbackConfig, sentence: int) -> GoesBack:
@@ -50,3 +61,17 @@ def quote(answer: Answer, check: Verified) -> GoesBack:
         if (yield Quote(check.sentence, quotation)):
             return True
     return False
+
+
+def drop(answer: Answer, check: Verified, dropped: set[int]) -> GoesBack:
+    """Leaves a sentence out and goes on; a second one dropped before anything else was kept ends the text."""
+    attempts = answer.attempts(check.sentence)
+    yield Rewind(check.sentence, "drop")
+    if check.sentence in dropped:
+        yield End()
+    else:
+        dropped.add(check.sentence)
+        attempts.clear()
+        yield Remember(answer.evidence_of(check.result), Lane.VERIFICATION)
+        answer.vary(check.sentence)
+    return True

@@ -19,6 +19,7 @@ from ewe.engine.detokenizer import Detokenizer
 from ewe.engine.quoting import written
 from ewe.engine.stream_events import StreamEvent
 from ewe.policies import ewe as policy_ewe
+from ewe.policies.replacements import settled
 from ewe.server.answers import ewe_result
 from ewe.text.quotation import Quotation
 from ewe.types import Claim, Evidence, Generation, Passage, Verdict, VerificationRequest, VerificationResult
@@ -121,9 +122,9 @@ def test_only_overviews_are_held_to_the_passages_in_their_prompt(
     question: str, places: int | None, rewritten: str, then: str
 ) -> None:
     answer: Any = SimpleNamespace(question=question, prompt_places=places)
-    settled = policy_ewe.settled(FeedbackConfig(), answer)
-    assert (settled.rewrite_when, settled.on_exhausted) == (rewritten, then)
-    own = policy_ewe.settled(FeedbackConfig(rewrite_when="refuted", on_exhausted="flag"), answer)
+    chosen = settled(FeedbackConfig(), answer)
+    assert (chosen.rewrite_when, chosen.on_exhausted) == (rewritten, then)
+    own = settled(FeedbackConfig(rewrite_when="refuted", on_exhausted="flag"), answer)
     assert (own.rewrite_when, own.on_exhausted) == ("refuted", "flag")
 
 
