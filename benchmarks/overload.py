@@ -25,7 +25,7 @@ from benchmarks.replicas import Load, stack
 REPLICAS, FACTOR = 2, 2.0
 MESSAGES = [{"role": "user", "content": "Who was it?"}]
 STAND_IN_BODY: dict[str, Any] = {"units": [], "messages": MESSAGES}
-BODY: dict[str, Any] = {"messages": MESSAGES, "max_tokens": 128, "ignore_eos": True}
+BODY: dict[str, Any] = {"messages": MESSAGES, "max_tokens": 64, "ignore_eos": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Outcome:
 def main() -> None:
     """Runs the benchmark."""
     arguments = parse_arguments(__doc__, _add_model)
-    load = Load(400, 0.0, 0, places=8, waiting=8) if arguments.model else Load(2000, 1.0, 1, places=8, waiting=16)
+    load = Load(200, 0.0, 0, places=8, waiting=8) if arguments.model else Load(2000, 1.0, 1, places=8, waiting=16)
     if arguments.smoke:
         load = replace(load, requests=40, answer_s=0.1, places=2, waiting=2)
     settings: dict[str, Any] = {"replicas": REPLICAS, "places": load.places, "max_waiting": load.waiting}
@@ -66,7 +66,7 @@ def overload_model(model: str, load: Load) -> tuple[float, list[Outcome]]:
     with ewe_serve(model, settings, "--replicas", str(REPLICAS), environment={"OMP_NUM_THREADS": "1"}) as url:
         places = REPLICAS * load.places
         asyncio.run(ask_in_turn(url, places, places))
-        count = min(10 * places, load.requests)
+        count = min(4 * places, load.requests)
         begin = time.perf_counter()
         asyncio.run(ask_in_turn(url, places, count))
         capacity = count / (time.perf_counter() - begin)
