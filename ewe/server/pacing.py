@@ -26,9 +26,10 @@ _FORGET_S = 5.0  # by then all credit is back
 
 
 class Turn:
-    """The time of one request's other work."""
+    """The time of one request's other work; is_answer: whether it has become an answer."""
 
     def __init__(self, on_end: Callable[[], None] | None = None) -> None:
+        self.is_answer = False
         self._on_end = on_end
 
     def end(self) -> None:
@@ -43,6 +44,7 @@ class _Tenant:
 
     def __init__(self, now: float) -> None:
         self.inside, self.left = 0, now
+        self.was_refused = False  # when it last asked for an answer: refusing costs time, too
         self.waiting, self.line = 0, asyncio.Lock()
         self._credit, self._since = _CREDIT_S, now
 
@@ -89,12 +91,15 @@ class Pacing:
         tenant = self._tenants.setdefault(name, _Tenant(self._now()))
         tenant.inside += 1
         try:
-            turn = await self._turn(tenant, length) if _is_other_work(scope, length) else Turn()
+            takes_turn = tenant.was_refused or _is_other_work(scope, length)
+            turn = await self._turn(tenant, length) if takes_turn else Turn()
             scope["state"]["turn"] = turn
             try:
                 yield
             finally:
                 turn.end()
+                if scope["path"] in ANSWER_PATHS:
+                    tenant.was_refused = not turn.is_answer
         finally:
             tenant.inside -= 1
             tenant.left = self._now()
@@ -143,6 +148,7 @@ def end_turn(scope: Scope) -> None:
     """What a request has left to do is the engine's."""
     turn: Turn | None = scope["state"].get("turn")
     if turn is not None:
+        turn.is_answer = True
         turn.end()
 
 

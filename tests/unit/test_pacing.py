@@ -29,7 +29,7 @@ class Rig:
         self.now += seconds
 
     async def work(self, tenant: str, took: float = 0.0, path: str = VERIFY, length: str = "100") -> None:
-        """A request that takes so long, and lets others go on meanwhile."""
+        """A request that takes so long, and lets others go on meanwhile; one for an answer is refused."""
         async with self.pacing.around(request(tenant, path), length):
             self.running += 1
             self.most_running = max(self.most_running, self.running)
@@ -96,7 +96,8 @@ def test_however_long_work_takes_the_next_waits_for_a_second_at_most() -> None:
 def test_an_answer_to_a_small_body_and_what_only_reads_wait_for_nothing() -> None:
     async def check(rig: Rig) -> None:
         async with rig.pacing.around(request("one"), "100"):
-            await rig.work("one", path=CHAT, length="60000")
+            async with rig.pacing.around(answered := request("one", CHAT), "60000"):
+                end_turn(answered)
             async with rig.pacing.around(request("one", "/v1/models", "GET"), ""):
                 pass
             large = asyncio.ensure_future(rig.work("one", path=CHAT, length="70000"))
@@ -116,6 +117,21 @@ def test_the_turn_of_an_answer_ends_when_the_engine_has_it() -> None:
             end_turn(scope)
             await rig.work("one")
             end_turn(scope)
+
+    run(check)
+
+
+def test_who_is_refused_takes_turns_until_it_is_answered() -> None:
+    async def check(rig: Rig) -> None:
+        await asyncio.gather(*(rig.work("one", path=CHAT) for _ in range(2)))
+        assert rig.most_running == 2
+        rig.most_running = 0
+        await asyncio.gather(*(rig.work("one", path=CHAT) for _ in range(2)))
+        assert rig.most_running == 1
+        async with rig.pacing.around(answered := request("one", CHAT), "100"):
+            end_turn(answered)
+        await asyncio.gather(*(rig.work("one", path=CHAT) for _ in range(2)))
+        assert rig.most_running == 2
 
     run(check)
 
