@@ -1,16 +1,20 @@
 """How long one tenant waits for first tokens while another floods the server, over how long without the flood.
 
-`ewe serve` with the built-in model, two keys, in a process of its own. One key asks short chats one after another; the
-other sends, from several connections, texts to `/v1/verify`, or chats of almost 4 MB, which the server refuses (413).
-Quiet times are taken before and after each flood, in the same run, so that other work on the machine is in both.
+`ewe serve` with the built-in model, two keys, in a process of its own. One key asks short chats one after another. The
+other sends from several connections, as fast as it is answered: texts to `/v1/verify`; chats of almost 4 MB, which the
+server refuses by their heads (413); or the largest that it reads, parses and then refuses.
+
+The flood's client has a process of its own, whose priority is the lowest (`nice` 19), so that the ratios are the
+server's doing. What its sharing the machine costs beside that is in the ratios named `with_its_client`, where it has
+the priority of everything else. The flood goes on for some seconds before anything is measured. Quiet times are taken
+before and after each flood, in the same run, so that other work on the machine is in both; the percentiles are those of
+all repeats together.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,13 +27,13 @@ import httpx
 import numpy as np
 
 from benchmarks.common import parse_arguments, report
+from benchmarks.ewe_serve import ewe_serve
+from benchmarks.tenants_flood import FLOODS
 
-FLOODERS = 8
+FLOODERS, LEAD_S = 8, 3.0
+LOWEST = 19
+QUIET = {"authorization": "Bearer quiet"}
 CHAT: Any = {"messages": [{"role": "user", "content": "Who wrote it?"}], "max_tokens": 4, "stream": True}
-FLOODS: dict[str, tuple[str, Any]] = {
-    "verify": ("/v1/verify", {"text": "The river is 320 km long. The town was founded in 1850. " * 10}),
-    "large_chats": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "words " * 650_000}]}),
-}
 
 
 def main() -> None:
@@ -37,26 +41,37 @@ def main() -> None:
     arguments = parse_arguments(__doc__)
     count = 3 if arguments.smoke else 100
     with serving() as url:
-        figures = asyncio.run(measure(url, count))
+        figures = asyncio.run(measure(url, count, arguments.repeats))
     report("tenants", arguments, {"chats": count, "connections_of_the_flood": FLOODERS}, figures)
 
 
-async def measure(url: str, count: int) -> dict[str, float]:
+async def measure(url: str, count: int, repeats: int) -> dict[str, float]:
     """The figures of each flood: half of the quiet chats come before it, half after it."""
     found: dict[str, float] = {}
     async with httpx.AsyncClient(base_url=url, timeout=120.0) as http:
         await first_tokens(http, 3)
-        for name, (path, body) in FLOODS.items():
-            quiet = await first_tokens(http, -(-count // 2))
-            async with flooding(url, path, json.dumps(body).encode()) as sent:
-                busy = await first_tokens(http, count)
-            quiet += await first_tokens(http, count // 2)
-            found[f"{name}_flood_requests"] = len(sent)
-            for percent in (50, 99):
-                before, now = (float(np.percentile(times, percent)) for times in (quiet, busy))
-                found[f"{name}_quiet_ms_p{percent}"] = round(1e3 * before, 1)
-                found[f"{name}_flooded_ms_p{percent}"] = round(1e3 * now, 1)
-                found[f"{name}_p{percent}_over_quiet"] = round(now / before, 3)
+        for name in FLOODS:
+            for priority, suffix in ((LOWEST, ""), (0, "_with_its_client")):
+                quiet: list[float] = []
+                busy: list[float] = []
+                for _ in range(repeats):
+                    quiet += await first_tokens(http, -(-count // 2))
+                    with flooding(url, name, priority):
+                        await asyncio.sleep(LEAD_S)
+                        busy += await first_tokens(http, count)
+                    quiet += await first_tokens(http, count // 2)
+                found |= compared(f"{name}{suffix}", quiet, busy)
+    return found
+
+
+def compared(name: str, quiet: list[float], busy: list[float]) -> dict[str, float]:
+    """Median and 99th percentile of both, in ms, and what the flood makes of the quiet ones."""
+    found: dict[str, float] = {}
+    for percent in (50, 99):
+        before, now = (float(np.percentile(times, percent)) for times in (quiet, busy))
+        found[f"{name}_quiet_ms_p{percent}"] = round(1e3 * before, 1)
+        found[f"{name}_flooded_ms_p{percent}"] = round(1e3 * now, 1)
+        found[f"{name}_p{percent}_over_quiet"] = round(now / before, 3)
     return found
 
 
@@ -65,7 +80,9 @@ async def first_tokens(http: httpx.AsyncClient, count: int) -> list[float]:
     times = []
     for _ in range(count):
         sent = time.perf_counter()
-        async with http.stream("POST", "/v1/chat/completions", json=CHAT, headers=_key("quiet")) as answer:
+        async with http.stream(
+            "POST", "/v1/chat/completions", json=CHAT, headers={"authorization": "Bearer quiet"}
+        ) as answer:
             answer.raise_for_status()
             found = None
             async for line in answer.aiter_lines():
@@ -75,60 +92,27 @@ async def first_tokens(http: httpx.AsyncClient, count: int) -> list[float]:
     return times
 
 
-@contextlib.asynccontextmanager
-async def flooding(url: str, path: str, body: bytes) -> Any:
-    """While the other key sends as fast as it is answered; gives the statuses of its answers."""
-    statuses: list[int] = []
-
-    async def flood(http: httpx.AsyncClient) -> None:
-        while True:
-            headers = {**_key("flood"), "content-type": "application/json"}
-            try:
-                statuses.append((await http.post(path, content=body, headers=headers)).status_code)
-            except httpx.TransportError:  # what is too large is refused before it has been read
-                statuses.append(413)
-
-    async with httpx.AsyncClient(base_url=url, timeout=120.0) as http:
-        tasks = [asyncio.ensure_future(flood(http)) for _ in range(FLOODERS)]
-        await asyncio.sleep(0.5)
+@contextlib.contextmanager
+def flooding(url: str, name: str, priority: int) -> Iterator[None]:
+    """While the other key sends as fast as it is answered."""
+    options = [url, name, str(FLOODERS), str(priority)]
+    command = [sys.executable, "-m", "benchmarks.tenants_flood", *options]
+    with subprocess.Popen(command) as process:  # noqa: S603
         try:
-            yield statuses
+            yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            process.terminate()
 
 
 @contextlib.contextmanager
 def serving() -> Iterator[str]:
     """The server; gives its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder) / "keys"
         keys.write_text("quiet\nflood\n")
-        settings = [f"server.port={port}", f"server.api_key_file={keys}", "verifier=builtin", "datastore=builtin"]
-        options = [part for setting in settings for part in ("--set", setting)]
-        command = [sys.executable, "-m", "ewe.cli.main", "serve", "builtin", *options]
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:  # noqa: S603
-            url = f"http://127.0.0.1:{port}"
-            while process.poll() is None and not _is_ready(url):
-                time.sleep(0.2)
-            try:
-                yield url
-            finally:
-                process.terminate()
-
-
-def _is_ready(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/ping").is_success
-    except httpx.TransportError:
-        return False
-
-
-def _key(name: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {name}"}
+        settings = {"server.api_key_file": keys, "verifier": "builtin", "datastore": "builtin"}
+        with ewe_serve("builtin", settings) as url:
+            yield url
 
 
 if __name__ == "__main__":

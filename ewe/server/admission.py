@@ -138,10 +138,14 @@ _BYTES_PER_TOKEN = 16  # more than any text has that is not made to be short in 
 _LEAST_PROMPT_BYTES = 1 << 16
 
 
+def most_prompt_bytes(most: int | None, max_model_len: int) -> int:
+    """How much text prompts may be before they are tokenised; most: as it is set."""
+    return most or max(_LEAST_PROMPT_BYTES, _BYTES_PER_TOKEN * max_model_len)
+
+
 def check_prompt_texts(texts: Iterable[str], most: int | None, max_model_len: int, field: str) -> None:
     """Raises RefusedError for texts that are so long that even to tokenise them takes long; most: bytes."""
-    most = most or max(_LEAST_PROMPT_BYTES, _BYTES_PER_TOKEN * max_model_len)
-    check_texts(texts, most, field, " (server.max_prompt_bytes)")
+    check_texts(texts, most_prompt_bytes(most, max_model_len), field, " (server.max_prompt_bytes)")
 
 
 def check_texts(texts: Iterable[str], most: int, field: str, setting: str = "") -> None:

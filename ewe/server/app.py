@@ -32,6 +32,7 @@ from ewe.server.error_responses import add_handlers
 from ewe.server.ignored import HEADER as IGNORED_HEADER
 from ewe.server.ignored import IgnoredFields
 from ewe.server.middleware import AccessMiddleware, RequestLogMiddleware
+from ewe.server.pacing import Pacing
 from ewe.server.page import api_docs
 from ewe.server.page import routes as page
 from ewe.server.served_engine import LocalEngine
@@ -92,7 +93,8 @@ def create_app(
         app.include_router(router)
     add_handlers(app)
     max_file_bytes = batches.MAX_FILE_BYTES if runner is not None else 0
-    app.add_middleware(AccessMiddleware, settings.keys(), settings.max_body_bytes, max_file_bytes)
+    pacing = Pacing(settings.max_queued_per_key)
+    app.add_middleware(AccessMiddleware, settings.keys(), settings.max_body_bytes, max_file_bytes, pacing)
     if settings.cors_origins:
         # Around access control, because a browser asks for permission without a key and must be able to read refusals.
         allowed: dict[str, Any] = {"allow_methods": ["GET", "POST", "PATCH", "DELETE"], "allow_headers": ["*"]}

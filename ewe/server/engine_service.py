@@ -22,6 +22,7 @@ from ewe.server.admission import (
     check_prompts,
     check_room,
     check_texts,
+    most_prompt_bytes,
     tokens_to_ask,
 )
 from ewe.server.affinity import SESSION_HEADER, SeenKeys, affinity_key
@@ -30,6 +31,7 @@ from ewe.server.error_responses import RefusedError
 from ewe.server.fair_queue import WorkQueues, holder_of, tenant_of
 from ewe.server.metrics import Metrics, RunMeter
 from ewe.server.orders import Order, passages_of
+from ewe.server.pacing import ANSWER_PATHS, end_turn
 from ewe.server.served_engine import ServedEngine
 from ewe.server.served_models import ModelNames, no_model
 from ewe.server.settings import ServerSettings
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from ewe.server.tracing import Tracing
 
 _MOST_DOCUMENT_BYTES = 1 << 19  # of a request together; answers show them, and each is looked through for that
+_JSON_PER_TEXT = 3  # bytes of JSON for one of text: clients that write ASCII only take 6 for characters of 2 and 3
+_MOST_FORM_BYTES = 1 << 18  # of a request for an answer, beside its texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,17 @@ class Service:
     def max_model_len(self) -> int:
         """Tokens of a prompt, its answer and a memory unit together; raises RefusedError while loading."""
         return self.engine.max_model_len
+
+    def most_body_bytes(self, path: str) -> int:
+        """How large a request may be: for an answer no larger than the texts that are taken, however they are written.
+
+        What is larger is refused by its head, before it is read and parsed.
+        """
+        most = self.settings.max_body_bytes
+        if path not in ANSWER_PATHS or self._served is None:
+            return most
+        texts = most_prompt_bytes(self.settings.max_prompt_bytes, self.max_model_len) + _MOST_DOCUMENT_BYTES
+        return min(most, _JSON_PER_TEXT * texts + _MOST_FORM_BYTES)
 
     @property
     def summary(self) -> EngineSummary | None:
@@ -180,6 +195,7 @@ class Service:
             check_prompts(run.opened, settings.max_prompt_tokens)
             check_room(run.opened, order.max_tokens or 1, field, self.max_model_len)
             run.submit()
+            end_turn(request.scope)
             self._count_key(request.headers.get(SESSION_HEADER, ""), await request.json())
         except SchemaError as error:
             run.close()

@@ -23,11 +23,18 @@ class _Parser(h11.Connection):
     """h11's connection, which counts the chunks of a body."""
 
     chunks = chunk_bytes = 0
+    _has_length = False
+
+    @property
+    def is_in_plain_body(self) -> bool:
+        """Whether more of a body is to come that has a length and no chunks, and takes no time to parse."""
+        return self._has_length and self.their_state is h11.SEND_BODY
 
     def next_event(self) -> Any:
         event = super().next_event()
         if isinstance(event, h11.Request):
             self.chunks = self.chunk_bytes = 0
+            self._has_length = b"transfer-encoding" not in dict(event.headers)
         elif isinstance(event, h11.Data):
             self.chunks += 1
             self.chunk_bytes += len(event.data)
@@ -60,10 +67,13 @@ class HttpConnection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Takes in what the client sends, in small parts, so that it can be broken off."""
+        """Takes in what the client sends, in small parts where it can cost so much that it is to be broken off."""
         is_new = not self._is_busy and not self._has_begun
-        for start in range(0, len(data), _SLICE):
-            super().data_received(data[start : start + _SLICE])
+        start = 0
+        while start < len(data):
+            size = len(data) if self._parser.is_in_plain_body else _SLICE
+            super().data_received(data[start : start + size])
+            start += size
             chunks = self._parser.chunks
             if chunks > _FREE_CHUNKS and self._parser.chunk_bytes < _LEAST_CHUNK * chunks:
                 self.drop()

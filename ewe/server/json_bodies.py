@@ -7,6 +7,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from ewe.server.body_limits import too_large
 from ewe.server.engine_service import service_of
 from ewe.server.fair_queue import tenant_of
 
@@ -24,6 +25,16 @@ _LARGE = 1 << 16  # bytes; what is smaller is parsed faster than a thread takes 
 
 class BoundedRequest(Request):
     """A request whose JSON is bounded in structure, since looking through values takes longer than reading text."""
+
+    async def body(self) -> bytes:
+        """The whole body; raises HTTPException with status 413 for one that is too large, before it is read if told."""
+        most, told = service_of(self).most_body_bytes(self.scope["path"]), self.headers.get("content-length", "")
+        if told.isdecimal() and int(told) > most:
+            raise HTTPException(413, str(too_large(most)))
+        body = await super().body()
+        if len(body) > most:
+            raise HTTPException(413, str(too_large(most)))
+        return body
 
     async def json(self) -> Any:
         """The parsed body; raises HTTPException with status 413, and ValueError for what is no JSON."""

@@ -15,6 +15,7 @@ import sys
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -24,6 +25,7 @@ from ewe.server.body_limits import BodyBudget, limited, too_large
 from ewe.server.error_responses import RefusedError, answer_of, refusal_of
 from ewe.server.fair_queue import tenant_of
 from ewe.server.ignored import HEADER as IGNORED_HEADER
+from ewe.server.pacing import Pacing
 from ewe.server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -127,11 +129,19 @@ class AccessMiddleware:
     """Lets requests in. keys: what opens the server, empty for one that is open to all; max_body_bytes: per request.
 
     max_file_bytes: of a file that is sent. A key comes as a bearer token, as the password of basic authentication,
-    which browsers can ask for, or in `x-api-key`.
+    which browsers can ask for, or in `x-api-key`. pacing: of tenants' work (None: all is let in at once).
     """
 
-    def __init__(self, app: ASGIApp, keys: Sequence[str], max_body_bytes: int, max_file_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        keys: Sequence[str],
+        max_body_bytes: int,
+        max_file_bytes: int = 0,
+        pacing: Pacing | None = None,
+    ) -> None:
         self._app = app
+        self._pacing = pacing
         self._keys = [hashlib.sha256(key.encode()).digest() for key in keys]
         self._max_body_bytes = max_body_bytes
         self._max_file_bytes = max(max_file_bytes, max_body_bytes)
@@ -169,6 +179,11 @@ class AccessMiddleware:
                 message = "this server needs an API key: send it as `Authorization: Bearer KEY` or `x-api-key: KEY`"
                 raise RefusedError(401, message, code="invalid_api_key")
         length = headers.get("content-length", "")
+        async with nullcontext() if self._pacing is None else self._pacing.around(scope, length):
+            await self._bounded(scope, length, receive, send)
+
+    async def _bounded(self, scope: Scope, length: str, receive: Receive, send: Send) -> None:
+        """Serves a request whose body is as large as it may be; raises RefusedError for a larger one."""
         is_file = scope["path"] == "/v1/files"
         most = self._max_file_bytes if is_file else self._max_body_bytes
         if length.isdecimal() and int(length) > most:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from builtin_rig import CHAT, server
+from server_rig import LONG
 from starlette.exceptions import HTTPException
 
+from ewe.server import json_bodies
 from ewe.server.body_limits import BodyBudget
 from ewe.server.settings import ServerSettings
 
@@ -57,6 +60,31 @@ def test_wide_json_is_refused_before_it_is_looked_through(client: Any, name: str
     answer = client.post("/v1/chat/completions", content=content, headers={"content-type": "application/json"})
     assert answer.status_code in (400, 413)
     assert len(answer.content) < 5000
+
+
+def test_a_chat_with_more_text_than_is_taken_is_refused_by_its_head(client: Any) -> None:
+    """Nothing of the body is ever sent."""
+    head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: "
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=LONG) as connection:
+        connection.sendall(f"{head}3000000\r\n\r\n".encode())
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_chat_whose_length_is_not_told_is_refused_before_it_is_parsed(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_bodies, "parse", None)
+    headers = {"content-type": "application/json"}
+    answer = client.post("/v1/chat/completions", content=iter([b"x" * 3_000_000]), headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
+
+
+def test_documents_as_long_as_they_may_be_are_taken_however_they_are_written(client: Any) -> None:
+    text = "\u0430" * (1 << 18)  # two bytes, and six where a client writes ASCII only
+    content = json.dumps({**CHAT, "documents": [{"text": text}], "max_tokens": 1})
+    assert len(content) > 3 << 19
+    answer = client.post("/v1/chat/completions", content=content, headers={"content-type": "application/json"})
+    assert answer.status_code == 200
 
 
 def test_bodies_under_way_of_one_tenant_are_bounded() -> None:

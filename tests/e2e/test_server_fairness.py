@@ -14,7 +14,8 @@ import pytest
 from builtin_rig import CHAT, server
 from server_rig import LONG, http, wait_for
 
-from ewe.server import verify_text
+from ewe.server import app, verify_text
+from ewe.server.pacing import Pacing
 from ewe.server.settings import ServerSettings
 
 FLOOD = 12
@@ -156,3 +157,27 @@ def test_a_full_queue_is_a_429_for_its_key_and_takes_no_answers_place(
         assert "server.max_queued_per_key" in refused.json()["error"]["message"]
         assert ask_as_two(client, path, quick) == 200
         assert ask_as_two(client, "/v1/chat/completions", CHAT) == 200
+
+
+def test_beside_another_key_texts_of_one_are_checked_one_after_the_other(
+    settings: ServerSettings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path, slow, _ = VERIFY
+    pacing = Pacing(FLOOD)
+    monkeypatch.setattr(app, "Pacing", lambda most_waiting: pacing)
+    with slow_server(settings, monkeypatch, tmp_path / "m") as (client, gate), ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit(ask_as_two, client, path, slow)]
+        try:
+            wait_for(lambda: gate.entered == 1, "the other key's is under way")
+            answers += [pool.submit(_ask_as_one, client, path, slow) for _ in range(3)]
+            wait_for(lambda: sum(one.waiting for one in pacing._tenants.values()) == 2, "two wait for their turn")
+            wait_for(lambda: gate.entered == 2, "one does not")
+            assert _ask_as_one(client, "/v1/chat/completions", CHAT) == 200, "an answer needs no turn"
+            assert gate.entered == 2
+        finally:
+            gate.opened.set()
+        assert [answer.result() for answer in answers] == [200] * 4
+
+
+def _ask_as_one(client: Any, path: str, body: Any) -> int:
+    return int(client.post(path, json=body, headers={"authorization": "Bearer one"}).status_code)

@@ -25,6 +25,8 @@ SHARED |= {
     "served_step_server",
     "capacity_engines",
     "replicas_stand_in",
+    "ewe_serve",
+    "tenants_flood",
 }
 # Triton's interpreter draws tokens in one, one has a judge, and the others start servers: over 15 s each.
 SLOW = {"launches", "replicas", "overload", "tenants", "served_step", "checked_throughput"}

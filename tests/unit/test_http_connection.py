@@ -110,3 +110,19 @@ def test_who_takes_nothing_of_an_answer_gains_no_time_by_sending(sent: bytes) ->
         assert rig.was_dropped_by(31)
 
     asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    ("head", "is_whole"), [(b"content-length: 200000", True), (b"transfer-encoding: chunked", False)]
+)
+def test_a_body_without_chunks_is_taken_as_it_comes(head: bytes, is_whole: bool) -> None:
+    async def check() -> None:
+        rig = Rig(whole_answer)
+        rig.connection.data_received(b"POST / HTTP/1.1\r\nhost: x\r\n" + head + b"\r\n\r\n")
+        taken: list[int] = []
+        receive = rig.connection.conn.receive_data
+        rig.connection.conn.receive_data = lambda data: (taken.append(len(data)), receive(data))
+        rig.connection.data_received(b"10000\r\n" + b"x" * 50_000)
+        assert (len(taken) == 1) == is_whole
+
+    asyncio.run(check())

@@ -13,12 +13,11 @@ from starlette.types import Message, Send
 
 from ewe.server.error_forms import end_of_stream
 from ewe.server.error_responses import RefusedError, code_of
+from ewe.server.pacing import ANSWER_PATHS
 from ewe.server.router.replicas import ENGINE_DEAD, QUEUE_FULL, Replica
 from ewe.server.sse import DEATH, PING
 
 OF_THE_FIRST = ("/v1/files", "/v1/batches")  # what only one server keeps
-# What takes an answer's place.
-_OF_THE_MODEL = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v2/chat")
 _WITH_EFFECTS = (*OF_THE_FIRST, "/v1/memories")  # what may have been done although the answer is lost
 _OF_THE_CONNECTION = {b"connection", b"expect", b"host", b"keep-alive", b"proxy-authenticate", b"proxy-connection"}
 _OF_THE_CONNECTION |= {b"te", b"trailer", b"transfer-encoding", b"upgrade"}
@@ -63,7 +62,7 @@ class Call:
     @property
     def asks_model(self) -> bool:
         """Whether the model is to write: what a replica's capacity is about."""
-        return self.method == "POST" and self.path in _OF_THE_MODEL
+        return self.method == "POST" and self.path in ANSWER_PATHS
 
     @property
     def may_repeat(self) -> bool:

@@ -1,0 +1,181 @@
+"""Pacing: while others are there, a tenant's other work is done one after the other and takes a tenth of the time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server's packages are not installed")
+
+from ewe.server.error_responses import RefusedError
+from ewe.server.pacing import Pacing, end_turn
+
+VERIFY, CHAT = "/v1/verify", "/v1/chat/completions"
+
+
+class Rig:
+    """A pacing whose time passes only where work takes it, or somebody sleeps."""
+
+    def __init__(self, most_waiting: int = 32) -> None:
+        self.now = 0.0
+        self.pacing = Pacing(most_waiting, lambda: self.now, self.sleep)
+        self.running, self.most_running = 0, 0
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    async def work(self, tenant: str, took: float = 0.0, path: str = VERIFY, length: str = "100") -> None:
+        """A request that takes so long, and lets others go on meanwhile; one for an answer is refused."""
+        async with self.pacing.around(request(tenant, path), length):
+            self.running += 1
+            self.most_running = max(self.most_running, self.running)
+            await asyncio.sleep(0)
+            self.now += took
+            self.running -= 1
+
+
+def request(tenant: str, path: str = VERIFY, method: str = "POST") -> dict[str, Any]:
+    return {"method": method, "path": path, "state": {"key": tenant}}
+
+
+def run(check: Callable[[Rig], Awaitable[None]], rig: Rig | None = None) -> None:
+    async def with_other() -> None:
+        made = rig or Rig()
+        async with made.pacing.around(request("other", CHAT), "100"):
+            await check(made)
+
+    asyncio.run(with_other())
+
+
+def test_whoever_is_alone_waits_for_nothing() -> None:
+    async def check() -> None:
+        rig = Rig()
+        await asyncio.gather(*(rig.work("one", took=1.0) for _ in range(4)))
+        assert (rig.most_running, rig.now) == (4, 4.0)
+
+    asyncio.run(check())
+
+
+def test_beside_others_work_is_done_one_after_the_other_a_tenth_of_the_time() -> None:
+    async def check(rig: Rig) -> None:
+        await asyncio.gather(*(rig.work("one", took=0.05) for _ in range(100)))
+        assert rig.most_running == 1
+        # 5 s of work, of which a quarter is free; it may end with its last turn.
+        assert 40 < rig.now < 50
+
+    run(check, Rig(most_waiting=100))
+
+
+def test_another_tenant_is_there_for_a_while_after_its_last_request() -> None:
+    async def check() -> None:
+        rig = Rig()
+        await rig.work("other", path=CHAT)
+        rig.now += 0.9
+        await asyncio.gather(*(rig.work("one") for _ in range(2)))
+        assert rig.most_running == 1
+        rig.now += 1.1
+        await asyncio.gather(*(rig.work("one") for _ in range(2)))
+        assert rig.most_running == 2
+
+    asyncio.run(check())
+
+
+def test_however_long_work_takes_the_next_waits_for_a_second_at_most() -> None:
+    async def check(rig: Rig) -> None:
+        await rig.work("one", took=100.0)
+        await rig.work("one")
+        assert rig.now == pytest.approx(101.0)
+
+    run(check)
+
+
+def test_an_answer_to_a_small_body_and_what_only_reads_wait_for_nothing() -> None:
+    async def check(rig: Rig) -> None:
+        async with rig.pacing.around(request("one"), "100"):
+            async with rig.pacing.around(answered := request("one", CHAT), "60000"):
+                end_turn(answered)
+            async with rig.pacing.around(request("one", "/v1/models", "GET"), ""):
+                pass
+            large = asyncio.ensure_future(rig.work("one", path=CHAT, length="70000"))
+            unknown = asyncio.ensure_future(rig.work("one", path=CHAT, length=""))
+            await asyncio.sleep(0)
+            assert not large.done()
+            assert not unknown.done()
+        await asyncio.gather(large, unknown)
+
+    run(check)
+
+
+def test_the_turn_of_an_answer_ends_when_the_engine_has_it() -> None:
+    async def check(rig: Rig) -> None:
+        scope = request("one", CHAT)
+        async with rig.pacing.around(scope, "70000"):
+            end_turn(scope)
+            await rig.work("one")
+            end_turn(scope)
+
+    run(check)
+
+
+def test_who_is_refused_takes_turns_until_it_is_answered() -> None:
+    async def check(rig: Rig) -> None:
+        await asyncio.gather(*(rig.work("one", path=CHAT) for _ in range(2)))
+        assert rig.most_running == 2
+        rig.most_running = 0
+        await asyncio.gather(*(rig.work("one", path=CHAT) for _ in range(2)))
+        assert rig.most_running == 1
+        async with rig.pacing.around(answered := request("one", CHAT), "100"):
+            end_turn(answered)
+        await asyncio.gather(*(rig.work("one", path=CHAT) for _ in range(2)))
+        assert rig.most_running == 2
+
+    run(check)
+
+
+def test_bytes_of_a_body_count_also_where_it_was_refused_before_it_was_read() -> None:
+    async def check(rig: Rig) -> None:
+        for _ in range(100):
+            await rig.work("one", path=CHAT, length="4000000")
+        assert 35 < rig.now < 41
+
+    run(check)
+
+
+def test_more_waiting_requests_than_are_set_are_refused() -> None:
+    async def check(rig: Rig) -> None:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(rig.pacing.around(request("one"), "1"))
+            waiting = [asyncio.ensure_future(rig.work("one")) for _ in range(2)]
+            await asyncio.sleep(0)
+            with pytest.raises(RefusedError, match=r"server\.max_queued_per_key") as caught:
+                await rig.work("one")
+            assert (caught.value.status, caught.value.code) == (429, "too_many")
+            await rig.work("two")  # has a line of its own
+        await asyncio.gather(*waiting)
+
+    run(check, Rig(most_waiting=2))
+
+
+def test_who_stops_waiting_leaves_the_line_to_the_next() -> None:
+    async def check(rig: Rig) -> None:
+        async with rig.pacing.around(request("one"), "1"):
+            gone, next_one = (asyncio.ensure_future(rig.work("one")) for _ in range(2))
+            await asyncio.sleep(0)
+            gone.cancel()
+        await next_one
+
+    run(check)
+
+
+def test_tenants_that_have_gone_are_forgotten() -> None:
+    async def check() -> None:
+        rig = Rig()
+        for number in range(100):
+            await rig.work(str(number), took=1.0)
+        assert len(rig.pacing._tenants) < 10
+
+    asyncio.run(check())
