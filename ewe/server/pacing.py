@@ -1,10 +1,11 @@
-"""While several tenants are there, other work than answers takes a small part of the time of each.
+"""While others have answers written, what is no answer takes a small part of the time of each tenant.
 
 Python runs one thing at a time: a part of the engine's step, or the HTTP and the checks of somebody's requests. Answers
 take turns in the engine; other requests, and bodies that take long to read, would come between all of its steps.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -21,7 +22,7 @@ _READ_BYTES_PER_S = 100e6  # also of a body that is refused: what has been sent 
 _SHARE = 0.1  # of the time, for the other work of one tenant
 _CREDIT_S = 0.25  # of work that waits for nothing
 _LONGEST_REST_S = 1.0  # however long the work before took: who has much to check must come to an end, too
-_RECENT_S = 1.0  # after its last request a tenant is there still: it may be about to send the next
+_RECENT_S = 1.0  # after its last answer a tenant is there still: it may be about to ask for the next
 _FORGET_S = 5.0  # by then all credit is back
 
 
@@ -40,10 +41,11 @@ class Turn:
 
 
 class _Tenant:
-    """One tenant: requests under way, when the last ended, and its other work, which is done one after the other."""
+    """One tenant: requests and answers under way, when the last ended, and its other work, which is done in a line."""
 
     def __init__(self, now: float) -> None:
         self.inside, self.left = 0, now
+        self.answers, self.answered = 0, -math.inf
         self.was_refused = False  # when it last asked for an answer: refusing costs time, too
         self.waiting, self.line = 0, asyncio.Lock()
         self._credit, self._since = _CREDIT_S, now
@@ -63,7 +65,7 @@ class _Tenant:
 
 
 class Pacing:
-    """Lets in what is no answer: at once while one tenant is alone, else each tenant's in turn, a tenth of the time.
+    """Lets in what is no answer: at once while no other has answers written, else in turn, a tenth of a tenant's time.
 
     most_waiting: requests of one tenant that may wait for their turn. now: seconds; sleep: waits for so many.
     """
@@ -94,10 +96,14 @@ class Pacing:
             takes_turn = tenant.was_refused or _is_other_work(scope, length)
             turn = await self._turn(tenant, length) if takes_turn else Turn()
             scope["state"]["turn"] = turn
+            tenant.answers += not takes_turn
             try:
                 yield
             finally:
                 turn.end()
+                if not takes_turn:
+                    tenant.answers -= 1
+                    tenant.answered = self._now()
                 if scope["path"] in ANSWER_PATHS:
                     tenant.was_refused = not turn.is_answer
         finally:
@@ -106,7 +112,7 @@ class Pacing:
             self._forget()
 
     async def _turn(self, tenant: _Tenant, length: str) -> Turn:
-        if not self._has_others(tenant):
+        if not self._others_have_answers(tenant):
             return Turn()
         if tenant.waiting >= self._most_waiting:
             message = (
@@ -133,9 +139,9 @@ class Pacing:
 
         return Turn(end)
 
-    def _has_others(self, tenant: _Tenant) -> bool:
-        now = self._now()
-        return any(one.inside or now - one.left <= _RECENT_S for one in self._tenants.values() if one is not tenant)
+    def _others_have_answers(self, tenant: _Tenant) -> bool:
+        since = self._now() - _RECENT_S
+        return any(one.answers or one.answered >= since for one in self._tenants.values() if one is not tenant)
 
     def _forget(self) -> None:
         now = self._now()

@@ -60,6 +60,17 @@ def test_whoever_is_alone_waits_for_nothing() -> None:
     asyncio.run(check())
 
 
+def test_work_beside_the_work_of_others_waits_for_nothing() -> None:
+    """Where nobody has an answer written there is nothing that checks could hold up."""
+
+    async def check() -> None:
+        rig = Rig()
+        await asyncio.gather(*(rig.work(tenant, took=1.0) for tenant in ("one", "two", "one", "two")))
+        assert (rig.most_running, rig.now) == (4, 4.0)
+
+    asyncio.run(check())
+
+
 def test_beside_others_work_is_done_one_after_the_other_a_tenth_of_the_time() -> None:
     async def check(rig: Rig) -> None:
         await asyncio.gather(*(rig.work("one", took=0.05) for _ in range(100)))
