@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ewe.types import Passage
-from ewe.verification.combination import JudgedPiece, source_weight
+from ewe.verification.combination import Decision, JudgedPiece, source_weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,25 +19,24 @@ class StatedClaim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimReading:
-    """The judged evidence for a claim.
+    """The decision on a claim, and the judged evidence for it.
 
-    is_joint: whether one piece stands for several passages. is_mentioned: whether they speak of what is claimed, though
-    they may not settle it.
+    is_mentioned: whether the passages speak of what is claimed, though they may not settle it.
     """
 
+    decision: Decision
     pieces: tuple[JudgedPiece, ...] = ()
-    is_joint: bool = False
     is_mentioned: bool = False
 
 
 class ClaimReader(Protocol):
-    """A way of showing passages to a judge."""
+    """A way of showing passages to a judge, and of deciding by its answers."""
 
     def read(self, claims: Sequence[StatedClaim], passages: Sequence[Sequence[Passage]]) -> list[ClaimReading]:
-        """Per claim the reading of its passages; the judge is asked once."""
+        """Per claim the reading of its passages; all that can be asked at once is."""
 
-    def read_apart(self, claims: Sequence[StatedClaim], passages: Sequence[Sequence[Passage]]) -> list[ClaimReading]:
-        """The same, every passage by itself."""
+    def warm(self) -> None:
+        """Has the judge load its model, if it has one."""
 
 
 def weight_of(passage: Passage, by_veracity: bool) -> float:

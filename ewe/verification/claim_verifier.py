@@ -11,8 +11,9 @@ from ewe.errors import EWEError, InvalidRequestError
 from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 from ewe.types import Claim, Evidence, Passage, SentenceClaims, Verdict, VerificationRequest, VerificationResult
 from ewe.types.protocols import ClaimExtractor, Retriever
+from ewe.verification.cascade_reader import CascadeReader
 from ewe.verification.claim_reading import ClaimReader, ClaimReading, StatedClaim
-from ewe.verification.combination import UNSUPPORTED, Decision, combine, is_conflict
+from ewe.verification.combination import UNSUPPORTED, Decision, is_conflict
 from ewe.verification.decision import DecisionRule
 from ewe.verification.extraction.context import previous_sentence
 from ewe.verification.joint_reader import JointReader
@@ -30,7 +31,8 @@ _SHOWN_INSTEAD = 4
 class ClaimVerifier:
     """Judges the claims of sentences by the passages that a retriever finds with each claim as query.
 
-    evidence_top_k: passages per claim. rule: what a judge's words on a passage add up to. veracity_weighting: whether
+    rule: what a judge's words on a passage add up to. first: what reads before the judge, which is then asked only of
+    what is left open. evidence_top_k: passages per claim. veracity_weighting: whether
     a source counts by its veracity, or all above 0 count fully; passages of veracity 0 never count.
     assume_complete: whether the collection tells everything, so that a claim that it does not bear is refuted as
     unsupported; a request's own `closed_world` comes first.
@@ -50,6 +52,7 @@ class ClaimVerifier:
         judge: Judge,
         rule: DecisionRule,
         *,
+        first: ClaimReader | None = None,
         evidence_top_k: int = EVIDENCE_TOP_K,
         veracity_weighting: bool = False,
         assume_complete: bool = False,
@@ -59,16 +62,16 @@ class ClaimVerifier:
         self._retriever = retriever
         self._extractor = extractor
         self._judge = CachedJudge(judge)
-        self._rule = rule
         self._top_k = evidence_top_k
         self._assume_complete = assume_complete
         window = window_of(judge)
         self._reads_context = window is not None
-        self._reader: ClaimReader = (
+        reader: ClaimReader = (
             WindowReader(self._judge, rule, veracity_weighting)
             if window is None
-            else JointReader(self._judge, window, veracity_weighting)
+            else JointReader(self._judge, window, rule.thresholds, veracity_weighting)
         )
+        self._reader = reader if first is None else CascadeReader(first, reader)
 
     def over(self, retriever: Retriever, assume_complete: bool) -> ClaimVerifier:
         """The same extractor, judge and rule over another collection."""
@@ -82,8 +85,8 @@ class ClaimVerifier:
         return self._judge
 
     def warm(self) -> None:
-        """Has the judge load its model, if it has one."""
-        self._judge.warm()
+        """Has the judges load their models, if they have any."""
+        self._reader.warm()
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
         """One result per request, in order; extractor and retriever are called once for all of them.
@@ -121,37 +124,23 @@ class ClaimVerifier:
         return [[scored.passage for scored in group if scored.passage.veracity > 0] for group in found]
 
     def _decide(self, claims: Sequence[StatedClaim]) -> dict[StatedClaim, _Decided]:
-        """Per distinct claim the decision, and all passages that were found for it.
-
-        What is refuted by several passages together is read again, passage by passage: only then is it known which of
-        them refutes it, and whether another one supports it.
-        """
+        """Per distinct claim the decision, and all passages that were found for it."""
         passages = self._retrieve(claims)
-        readings = self._reader.read(claims, passages)
-        decisions = [combine(one.pieces, self._rule.thresholds) for one in readings]
-        again = [at for at, one in enumerate(decisions) if one.verdict is Verdict.REFUTED and readings[at].is_joint]
-        if again:
-            apart = self._reader.read_apart([claims[at] for at in again], [passages[at] for at in again])
-            for at, reading in zip(again, apart, strict=True):
-                decisions[at] = self._explained(decisions[at], reading)
-        rows = zip(claims, decisions, readings, passages, strict=True)
-        return {claim: _Decided(decision, reading, found) for claim, decision, reading, found in rows}
-
-    def _explained(self, joint: Decision, apart: ClaimReading) -> Decision:
-        """A refutation by passages together with the evidence of each alone; theirs, if one of them supports."""
-        single = combine(apart.pieces, self._rule.thresholds)
-        if any(piece.stance is Verdict.SUPPORTED for piece in single.evidence):
-            return single
-        return replace(joint, evidence=single.evidence or joint.evidence)
+        rows = zip(claims, self._reader.read(claims, passages), passages, strict=True)
+        return {claim: _Decided(reading, found) for claim, reading, found in rows}
 
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """The decision on a claim, what was read for it, and the passages that were found."""
+    """What was read for a claim, with the decision on it, and the passages that were found."""
 
-    decision: Decision
     reading: ClaimReading
     passages: list[Passage]
+
+    @property
+    def decision(self) -> Decision:
+        """The verdict and its evidence."""
+        return self.reading.decision
 
     def seen(self, is_complete: bool) -> _Decided:
         """The same where the collection tells everything: what nothing in it mentions is refuted, with what it says
@@ -161,7 +150,8 @@ class _Decided:
             return self
         pieces = self.reading.pieces[:_SHOWN_INSTEAD]
         shown = (Evidence(piece.passage, Verdict.REFUTED, 0.0, piece.excerpt) for piece in pieces)
-        return replace(self, decision=Decision(Verdict.REFUTED, 1.0, tuple(shown), reason=UNSUPPORTED))
+        decision = Decision(Verdict.REFUTED, 1.0, tuple(shown), reason=UNSUPPORTED)
+        return replace(self, reading=replace(self.reading, decision=decision))
 
 
 def _wording(claim: Claim, sentence: str, is_only: bool) -> str:

@@ -2,13 +2,20 @@
 
 from ewe.config import VerificationConfig
 from ewe.config.registry import EXTRACTORS, VERIFIERS
+from ewe.config.setting_names import READER
 from ewe.errors import ConfigError
 from ewe.types.protocols import ClaimExtractor, Retriever, Verifier
+from ewe.verification.claim_reading import ClaimReader
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
-from ewe.verification.decision import rule_for
+from ewe.verification.decision import rule_for, rule_of
 from ewe.verification.endpoint import is_endpoint, open_endpoint
-from ewe.verification.judges.load import check_judge, load_configured_judge
+from ewe.verification.judges.cached import CachedJudge
+from ewe.verification.judges.load import check_judge, load_configured_judge, load_judge
 from ewe.verification.judges.protocol import Judge
+from ewe.verification.window_reader import WindowReader
+
+_KNOWS_COPIES = "builtin"
+"""The judge that knows sentences of the passages again, as they are or with one thing changed."""
 
 
 def open_verifier(
@@ -55,10 +62,17 @@ def make_claim_verifier(
         open_extractor(settings.extractor),
         judge,
         rule_for(judge, settings.judge),
+        first=_copy_reader(device, veracity_weighting) if settings.judge == READER else None,
         evidence_top_k=settings.evidence_top_k or EVIDENCE_TOP_K,
         veracity_weighting=veracity_weighting,
         assume_complete=assume_complete,
     )
+
+
+def _copy_reader(device: str, veracity_weighting: bool) -> ClaimReader:
+    """What reads before the judge "reader": it decides on copies better, and in a hundredth of the time."""
+    judge = CachedJudge(load_judge(_KNOWS_COPIES, device=device))
+    return WindowReader(judge, rule_of(_KNOWS_COPIES), veracity_weighting)
 
 
 def check_verifier(name: str, has_datastore: bool, settings: VerificationConfig, device: str) -> None:

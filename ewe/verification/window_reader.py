@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ewe.config.lazy import warm
 from ewe.types import Passage
 from ewe.verification.claim_reading import ClaimReading, StatedClaim, weight_of
-from ewe.verification.combination import JudgedPiece
+from ewe.verification.combination import JudgedPiece, combine
 from ewe.verification.decision import DecisionRule, Reading, evidence_of, mentions
 from ewe.verification.judges.protocol import Judge
 from ewe.verification.selection import SentenceSelector, Window
@@ -26,7 +27,9 @@ class WindowReader:
         groups = zip(claims, self.readings(claims, passages), strict=True)
         return [self._reading(claim, group) for claim, group in groups]
 
-    read_apart = read
+    def warm(self) -> None:
+        """Has the judge load its model, if it has one."""
+        warm(self._judge)
 
     def readings(self, claims: Sequence[StatedClaim], passages: Sequence[Sequence[Passage]]) -> list[list[Reading]]:
         """Per claim what the judge says of each passage; it is asked once."""
@@ -48,7 +51,8 @@ class WindowReader:
     def _reading(self, claim: StatedClaim, readings: Sequence[Reading]) -> ClaimReading:
         pieces = tuple(self._piece(claim, one) for one in readings)
         weighty = (one for one, piece in zip(readings, pieces, strict=True) if piece.weight > 0)
-        return ClaimReading(pieces, is_mentioned=any(mentions(claim.wording, one) for one in weighty))
+        is_mentioned = any(mentions(claim.wording, one) for one in weighty)
+        return ClaimReading(combine(pieces, self._rule.thresholds), pieces, is_mentioned)
 
     def _piece(self, claim: StatedClaim, reading: Reading) -> JudgedPiece:
         window, weight = reading.window, weight_of(reading.window.passage, self._by_veracity)

@@ -116,6 +116,7 @@ def check_judge(name: str, *, device: str = "auto", labels: Mapping[str, str] | 
     elif name == "base":
         check_base(base_adapter_path(), base_model_path())
     elif name == READER:
+        check_builtin(builtin_path())  # which reads first
         check_adapter(reader_adapter_path())
     elif name not in JUDGES and is_folder(name):
         folder = Path(name).expanduser()
