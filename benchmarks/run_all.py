@@ -45,6 +45,7 @@ BENCHMARKS = (
     "longterm_fever",
     "longterm_conflicts",
     "longterm_changes",
+    "longterm_withdrawals",
     "longterm_extraction",
     "longterm_turns",
     "retrieval_speed",

@@ -34,7 +34,7 @@ _SYSTEMS = {  # by default
     "selective": _MMA,
     "verimem": "oracle,no memory,rag,none,verimem,verimem fixed threshold,verimem no uncertainty,"
     "verimem no lookup,verimem static,verimem-a,verimem-b,mma,mark,default,default fixed threshold,coin",
-    "mark": "no memory,none,mark,mark core_blend,mark similarity_freshness,mark popularity_similarity,"
+    "mark": "no memory,none,mark,mark settled,mark core_blend,mark similarity_freshness,mark popularity_similarity,"
     "mark feedback_freshness,mark similarity_feedback,mark balanced,mark similarity,mark as written,default,oracle",
 }
 

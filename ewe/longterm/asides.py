@@ -3,7 +3,7 @@
 import re
 
 _LEADING = re.compile(
-    r"^(?:-\s|(?:and|but|so|plus|also|well|oh|ah|ok|okay|hi|hey|hello|ugh|hmm|lol|haha|ha|yes|yeah|yep|no|nope|wait|"
+    r"^(?:-\s|(?:and|but|so|plus|also|well|oh|ah|ok|okay|hi+|hiya|hey+|yo|nah|hello|ugh|hmm|lol|haha|ha|yes|yeah|yep|no|nope|wait|"
     r"sorry|good morning|morning|good evening|not gonna lie|to be fair|turns out|on the other hand|right|look|thing is|"
     r"(?:the )?(?:thing|trouble|problem) (?:with [\w ]{1,24} )?is,|for the late reply|sure(?!,? because)|"
     r"sadly|btw|by the way|tbh|to be honest|honestly|actually|basically|fyi|anyway|in fact|thanks|thx|unfortunately|"
@@ -24,13 +24,12 @@ _SAYS_WHEN = (
     r"not|never|here|there|to|of|(?:I|we|my|our|he|she|they|it|you|that)(?:['’]\w+)?)"
 )
 _LEAD_IN = re.compile(
+    rf"^(?:[\w-]+ ){{1,3}}here, (?=(?:I|we|my|our)\b)|"
     rf"^(?:(?!{_SAYS_WHEN}\b)[\w'’]+ ){{0,2}}(?!{_SAYS_WHEN}\b)[\w'’]+, (?=(?:I|we|my|our)\b)|^for context,? |"
     r"^(?:apparently|funnily enough|luckily|thankfully|sadly|weirdly|admittedly|obviously|personally),? ",
     re.IGNORECASE,
 )
-_INSERTED = re.compile(
-    r"\b(?:honestly|obviously|of course|you know|I think|I mean|tbh),? (?=(?:I|my|we)\b)", re.IGNORECASE
-)
+_INSERTED = re.compile(r"\b(?:honestly|obviously|of course|you know|I mean|tbh),? (?=(?:I|my|we)\b)", re.IGNORECASE)
 _TRAILING = re.compile(
     # What follows for the task at hand: "I can't eat gluten, so no flour".
     r",? so (?:no|the|nothing|everything|it|they|there|please|only|don['’]t|any|not|you|"
@@ -38,14 +37,15 @@ _TRAILING = re.compile(
     r",? (?:but|and) (?:not|no one|nobody|nothing) [^,.;]*(?=[.!…]*$)|"
     r", so (?!(?:I|we|my|our|he|she|much|many|far|that)\b)[^,.;]*(?=[.!…]*$)|"
     r"(?:[\s,]+(?:lol|haha+|tbh|though|atm|btw|I know|I guess|but overall|brb|thank god|help|hopefully|"
-    r"if that helps|ok|right|sadly|"
+    r"if (?:that|it) (?:helps|matters)|if I['’]m honest|ok|right|sadly|"
     r"[:;]-?[()DP/]+))+(?=[\s.!…]*$)|[\s:;,]+(?=[.!…]*$)",
     re.IGNORECASE,
 )
 # What is added behind a comma without a verb of the same subject: "an oak, about 60 cm across". A list stays whole.
 _AFTERTHOUGHT = re.compile(
     r"(?<=\w),\s+(?!(?:and|but|or|who|which|where|when|then|since|because|while|until|though|although|as|if|"
-    r"from|in|at|on|for|with)\b|(?![A-Z]\w* (?:is|are|was|were|has|have)\b)[A-Z0-9])[^.;!?]*(?=[.!…]*$)"
+    r"from|in|at|on|for|with|is|are|was|were|has|had)\b|"
+    r"(?![A-Z]\w* (?:is|are|was|were|has|have)\b)[A-Z0-9])[^.;!?]*(?=[.!…]*$)"
 )
 _BEGINS_A_LIST = re.compile(
     r",(?! (?:not?|more|mostly|mainly|about)\b)[^,]*\b(?:and|or)\b|^[^,]*(?:, (?!not?\b)\S+(?: \S+)?){2,}[\s.!…]*$"

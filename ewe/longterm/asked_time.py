@@ -34,7 +34,10 @@ _DATED = re.compile(
 _BEHIND = re.compile(r"(since|after|before|until|till|by)(?:\s+(?:the\s+)?(?:year|early|late|mid))?\s*$")
 _AGO = re.compile(r"\b(\d+|a|an|one|two|three|four|five|six|ten)\s+(day|week|month|year)s?\s+ago\b")
 _LAST = re.compile(r"\blast\s+(week|month|year)\b")
-_ONCE = re.compile(r"\bused\s+to\b|\b(?:previously|formerly|in\s+the\s+past)\b")
+_ONCE = re.compile(
+    r"\bused\s+to\b|\b(?:previously|formerly|in\s+the\s+past)\b"
+    r"|\b(?:did|was|were)\b.*\bbefore(?:\s+(?:that|this|now))?\s*[?.!]*$"
+)
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "ten": 10}
 _DAYS = {"day": 1.0, "week": 7.0, "month": 30.4, "year": 365.25}
 
@@ -93,7 +96,7 @@ def asked_period(query: str, now: float) -> Period | None:
     """The time that an English question asks about; None for a question about now, or about no time in particular.
 
     Dates need a year ("in 2024", "since May 2024", "before 2024-05-03"), or count back ("last year", "two months ago");
-    "used to" asks for all that was before.
+    "used to" and "before" at the end ask for all that was before.
     """
     folded = query.lower()
     found = [(match, period) for match in _DATED.finditer(folded) if (period := _period_of(match)) is not None]

@@ -20,11 +20,11 @@ _OTHERS_MOODS = (
     r"hopeless)"
 )
 _THINKS = (
-    r"(?:says?|said|thinks?|thought|believes?|reckons?|claims?|swears?(?= (?:that|it|he|she|I)\b)|complain(?:s|ed)?|"
-    r"insists?|heard|rumou?r\w*)"
+    r"(?:says?|said|thinks?|thought|believes?(?! in\b)|reckons?|claims?|swears?(?= (?:that|it|he|she|I)\b)|"
+    r"complain(?:s|ed)?|insists?|heard|rumou?r\w*)"
 )
 _OF_NOW = (
-    r"(?:know(?! (?-i:[A-Z]))|understand|find|figure|follow|remember|tell|believe|say|agree|mind|care|"
+    r"(?:know(?! (?-i:[A-Z]))|understand|find|figure|follow|remember|tell|believe(?! in\b)|say|agree|mind|care|"
     r"(?:get|make) (?:it|that)|see (?:why|how|it))"
 )
 _ASKED = r"(?:asked|said|meant|mentioned|googled|searched|typed|clicked|pasted|tried|forgot|forgotten)"
@@ -56,7 +56,7 @@ _MOODS_OF_NOW = (
     rf"{_I}(?:['’]m| am) (?:a bit|a little|kind of|kinda) \w+|{_I} (?:feel|felt) \w+",
     rf"\b(?:is|are|was|were) {_ADVERBS}{_OTHERS_MOODS}\b|\b{_OUR} (?:hands?|heart|head) (?:is|are|was|were)\b",
     r"\bnot (?:even |so |too )?sure\b|n['’]t mind\b|\bno (?:idea|clue)\b",
-    r"\b(?:look|sound|feel|seem)s?(?: \w+ly)? like\b|\bdream(?:t|ed)\b",
+    r"\b(?:look|sound|feel)s?(?: \w+ly)? like\b|\bseems?\b|\bdream(?:t|ed)\b",
     rf"{_NO_TIME}{_I} was (?!{_A_STATE})",
     rf"^{_OUR} (?:\S+ ){{1,2}}(?:feels?|felt)\b|\balready[\s.!…]*$|\b(?:maybe|perhaps|probably)\b",
     rf"^{_OUR} (?:\S+ ){{1,3}}(?:was|were) {_ADVERBS}[a-z]+(?<!ed)[\s.!…]*$",
@@ -70,7 +70,8 @@ _MOODS_OF_NOW = (
 _ASKED_AND_TRIED = (
     rf"{_I}(?:['’]ve| have) (?:already |also |just |even )*{_TRIED}\b|\balready {_TRIED}\b",
     rf"{_I} (?:haven|hadn|didn)['’]t (?:done|do|change|changed|touch|touched) (?:any|a)",
-    rf"{_I} need (?:help|ideas|advice|some|(?:an?|\d+|two|three)\b(?!{_FOR_A_DAY}))\b|\bcan['’]t (?:do|make) \w+day\b",
+    rf"{_I} need (?:help|ideas|advice|some|someone|somebody|(?:an?|\d+|two|three)\b(?!{_FOR_A_DAY}))\b|"
+    r"\bcan['’]t (?:do|make) \w+day\b",
     r"\btrying to (?:\w+ly )?(?:remember|find|work|figure|get|make|understand)\b",
     rf"{_I}(?: have|['’]ve got| need) to (?!.*(?:\d|day\b|tomorrow|tonight|next))",
     r"\b(?:\w+ing|try|do|use|need|want|tried|did|used) (?:this|that)"
@@ -81,10 +82,14 @@ _ASKED_AND_TRIED = (
     rf"{_I} (?:just want|want to (?:know|ask)|was wondering|just wanted|wanted to (?:ask|say|know)|look forward)\b",
     rf"{_I} (?:don['’]t )?want (?:to (?:just|stop|keep|make|be able)|a (?:refund|reply|call)|my money)\b",
     rf"{_I} want (?:both|it|them|the|something|one|this|that|some)\b|^in that case\b",
-    rf"{_I}(?: would|['’]d) (?:like|love|want|appreciate) (?:to (?:know|hear|help)|you|some|your|it)\b",
+    rf"{_I}(?: would|['’]d) (?:like|love|want|appreciate) (?:to (?:know|hear|help)|you|some|your|it|an?|the)\b",
+    rf"{_I}(?: would|['’]d) like to \w+[\s.!…]*$|"
+    rf"{_I}(?: have|['’]ve)(?: got)? (?:an?|another|one|some) (?:quick )?questions?\b",
     rf"{_I}(?: would|['’]d) (?!(?:like|love|prefer|rather|never|hate|not|been|had|\w+ed)\b)",
     rf"{_I} can (?!{_SKILL})|\bchanged? {_OUR} (?:mind|plans?)\b",
     rf"^{_OUR} (?:\w+ )?{_AT_WORK}\b|\b(?:have|has|got|own|owns) nothing\b",
+    r"\bthis (?!\w*(?:morning|afternoon|evening|night|day|week|weekend|month|year|spring|summer|autumn|fall|winter|"
+    r"term|season|semester|is|was|will|and)\b)\w+|"
     r"\bsince (?:we|I) (?:last )?(?:talked|chatted|spoke|met)\b|\bthe same (?:at|as|to|error|problem|issue|thing)\b",
 )
 # What is about nobody or something that was not named, what is no whole statement, and what is not meant.
@@ -95,6 +100,7 @@ _NOT_WHOLE = (
     r"^\W*\d+[.)]\s|\s\d\)\s",
     r"\b(?:am|is|are|was|were|be|been|do|does|did|have|has|had|can|will|would|should)(?: (?:\w+ly|too|now))?[\s.!…]*$",
     r"\b(?:what|how|where) (?:they|it|I|we) (?:are|is|was|were)\b|\bas if\b|\btotally\b|\bjust what (?:I|we)\b",
+    r"\bto[\s.!…]*$|n['’]t \w+(?:ed|en|pt|one)[\s.!…]*$",
     r"^(?:\S+ ){0,5}(?:it|that|this|them|there|him|her|as one|(?:has|have|had|got|bought|"
     r"needs?|wants?) (?:one|two|three|four|five|six|some|both|none|all))[\s.!…]*$",
     r"\b(?:so|did|do|does|too|any|\w+n['’]t|(?:of|like|about) (?:it|them))[\s.!…]*$",
@@ -107,8 +113,8 @@ _PASSING = re.compile(
 # Said first of somebody or something that is not the speaker's: "The neighbours bring us eggs", "In Rust I get errors".
 _SOMEBODY_ELSE = re.compile(
     r"^(?:(?:the|an?|this|that|these|those|one|nobody|every(?:one|body)?|some(?:body|one)?|another|most|no|each|all|"
-    r"both|your)\b(?! (?:other|last|next|first|second|following|same|days|year|month|week|summer|winter|spring|autumn|"
-    r"time|of (?:my|our))\b|.*\b(?:ago|before|later|after)\b)|"
+    r"both|your)\b(?! (?:other|last|next|first|second|following (?!is\b|are\b)|same|days|year|month|week|summer|"
+    r"winter|spring|autumn|time|of (?:my|our))\b|.*\b(?:ago|before|later|after)\b)|"
     r"(?-i:(?:In|On|With|For) [A-Z][a-z]+(?: \d\d?)? (?:I|we) (?:get|see|have)))\b",
     re.IGNORECASE,
 )

@@ -9,7 +9,8 @@ _APOSTROPHES = re.compile(
     re.IGNORECASE,
 )
 _KINS = re.compile(
-    r"\b((?:my|our) (?:\w+ )?\w+[^\Ws])s(?= (?:getting|coming|going|moving|having|staying|been)\b)", re.IGNORECASE
+    r"\b((?:my|our) (?:\w+ )?(?!(?:has|was)\b)\w+[^\Ws])s(?= (?:getting|coming|going|moving|having|staying|been)\b)",
+    re.IGNORECASE,
 )
 _SMALL_I = re.compile(r"(?<![\w.'’])i(?=[ '’])")
 _INCHES = re.compile(r"(?<=\d)[\"”]")

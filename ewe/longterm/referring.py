@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from ewe.text.english import is_irregular_past, words_of
 
 _HE = words_of(
-    """son dad father daddy brother husband boyfriend uncle grandpa grandfather grandad granddad nephew stepson stepdad
-    grandson fiance"""
+    """son lad dad father daddy brother husband hubby boyfriend uncle grandpa grandfather grandad granddad nephew
+    stepson stepdad grandson fiance"""
 )
 _SHE = words_of(
-    """daughter mum mom mam mother mummy sister wife girlfriend aunt auntie grandma grandmother gran nan niece landlady
-    stepdaughter stepmum granddaughter fiancee"""
+    """daughter lass mum mom mam mother mummy sister wife girlfriend aunt auntie grandma grandmother gran nan niece
+    landlady stepdaughter stepmum granddaughter fiancee"""
 )
 _THEY = words_of(
     """parents kids children twins sons daughters grandparents brothers sisters girls boys students dogs cats hens
@@ -44,7 +44,8 @@ _OBJECT = re.compile(
 )
 # "Mum likes crime novels" is of my mum, "husband is away" of mine; "the twins", where "my twins" were named.
 _KIN = re.compile(
-    rf"^(?:{'|'.join(sorted((_HE | _SHE) - {'fiance', 'fiancee', 'landlady'}))}|granny)"
+    rf"^(?:{'|'.join(sorted((_HE | _SHE) - {'fiance', 'fiancee', 'landlady'}))}|granny|"
+    r"doctor|boss|landlord|partner|roommate|flatmate)"
     r"(?=['’]s\b| (?:is|was|has|had|will|can|\w+ed|\w+s)\b)",
     re.IGNORECASE,
 )

@@ -13,15 +13,17 @@ _OPENING = re.compile(
     r"cool|great|nice|awesome|right)\b(?:,? \w+)?\s*[,!.-]+\s*|(?:and|but|so|plus|yeah|well|oh)\s+)+",
     re.IGNORECASE,
 )
+# How a request begins, behind another one too.
+_ASKS = r"(?:(?m:^)|[.!?:;,])[ \t]*(?:(?:please|now|let's|let us) )*"
 # A turn that is no report on its speaker: a joke, a role, a text to work on.
 _NOT_MEANT = re.compile(
     r"\bfor (?:mistakes|errors|typos|grammar|spelling)\b|\b(?:kidding|joking|jk|sarcasm|yeah,? right)\b|(?<!\S)/s\b|"
     r"\b(?:this|the following) (?:sentence|text|paragraph|story|poem|essay|e-?mail|letter|review|dialogue)\b|"
-    r"(?:(?m:^)|[.!?:;,])[ \t]*(?:(?:please|now|let's|let us) )*(?:translate|proofread|rewrite|rephrase|paraphrase|"
-    r"summari[sz]e|fix|correct|edit|continue|complete|repeat|write|classify|pretend|imagine|suppose|assume|say|act|play|"
-    r"role-?play)\b",
+    rf"{_ASKS}(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|fix|correct|edit|repeat|classify)\b|"
+    rf"{_ASKS}(?:continue|complete|write|say)\b[^.!?]*(?::|[.!?]?\n)",
     re.IGNORECASE,
 )
+_ROLE = re.compile(rf"{_ASKS}(?:pretend|imagine|suppose|assume|say|act|play|role-?play)\b", re.IGNORECASE)
 _SPEECH = re.compile(r"[\"“«][^\"“”«»]*[\"”»]?")
 _I = re.compile(r"\b(?:i|i'm|me|my|mine|we|our|us)\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"\b([A-Z]\w*|type|class|phase|stage|part|level|grade|chapter) I\b(?!['’])")
@@ -84,7 +86,7 @@ _VERBS_IN_LY = words_of("rely apply supply reply fly multiply comply")
 _YOU = words_of("you your yours you're you've you'll you'd yourself let's ya y'all")
 # Said of the moment or to the other one: no fact about the speaker.
 _ATTITUDES = words_of(
-    """hope wish guess bet agree mean wonder suppose promise swear wait appreciate think know dunno doubt believe assume
+    """hope wish guess bet agree mean wonder suppose promise swear wait appreciate think know dunno doubt assume
     pretend"""
 )
 _MOODS = words_of("glad sorry sure good fine happy excited thankful grateful lucky back ready done love thanks super")
@@ -93,9 +95,12 @@ _SAYS_NOTHING = FUNCTION_WORDS | _MOODS | _UNRESOLVED | _ADVERBS | words_of("i i
 
 
 def own_words(text: str) -> str:
-    """A turn without what it quotes in the first person; empty if it is a joke, a role or a text to work on."""
+    """A turn without what it quotes in the first person; and up to where a role begins; empty if it is a joke or a
+    text to work on.
+    """
     if _NOT_MEANT.search(text):
         return ""
+    text = _ROLE.split(text, maxsplit=1)[0]
     return _SPEECH.sub(lambda quoted: "?" if _I.search(quoted[0]) else quoted[0], text)
 
 

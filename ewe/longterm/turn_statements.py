@@ -57,6 +57,7 @@ _SUBORDINATE = re.compile(
 _OTHERS_CLAUSE = re.compile(rf"(?:and|but) (?:now )?{_ELSE}", re.IGNORECASE)
 _OWN_CLAUSE = re.compile(r"(?:(?:and|but|so) (?:I|we)|he|she|they)\b", re.IGNORECASE)
 _REMARK = re.compile(r"(?:and|but) (?:the|nobody|everyone|nothing)(?: [\w'’]+){3}", re.IGNORECASE)
+_APPOSITION = re.compile(r"(?i:my|our) (?:[\w-]+ )?[\w-]+, [A-Z][\w-]+")  # "My son, Theo, is ..."
 _HAS_SUBJECT = re.compile(r"\b(?:I|we|you|he|she|they|it|there|nobody|everyone)\b", re.IGNORECASE)
 _MINE = re.compile(r"\b(?:I|we|me|us|my|our|mine)\b", re.IGNORECASE)
 _FIRST_SUBJECT = re.compile(r"^(?:[\w ]{0,24}? )?(?P<who>I|we)\b", re.IGNORECASE)
@@ -100,7 +101,7 @@ _NO_SUBJECT = re.compile(
 )
 _ONGOING = re.compile(
     r"^(?:still |currently )?(?:thinking (?:of|about)|planning (?:to|a)|looking for an?|working (?:as|at|for)|"
-    r"living in|learning|studying|training for|saving (?:up )?for|expecting) ",
+    r"living in|running|using|flying|staying|moving to|learning|studying|training for|saving (?:up )?for|expecting) ",
     re.IGNORECASE,
 )
 _IS = re.compile(
@@ -152,7 +153,7 @@ def _cut(sentence: str) -> list[str]:
 def _second(left: str, right: str, kind: str) -> str | None:
     """None where there is no cut; the right side with the subject of the left one where it has none of its own."""
     if kind in ("full", "asked"):
-        return "" if len(left.split()) > 1 else None
+        return "" if len(left.split()) > 1 and _APPOSITION.fullmatch(left) is None else None
     if kind in ("comma", "and"):
         is_clause = _is_clause(left) or _IMPERATIVE.match(left) is not None or _adds_nothing(left, right)
         if _OWN_CLAUSE.match(right):

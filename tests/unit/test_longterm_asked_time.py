@@ -40,6 +40,8 @@ def shown(period: Period | None) -> str:
         ("Where was I yesterday?", "2025-06-17 to 2025-06-18"),
         ("Where did I live two years ago?", "2023-06-19 to 2023-06-19"),
         ("Where did I use to live, and where have I used to work?", " to 2025-06-18"),
+        ("Where did I live before?", " to 2025-06-18"),
+        ("What do I have to do before?", "now"),
         ("Where do I live?", "now"),
         ("Do I still owe 2000 euros?", "now"),
         ("Where was I on 31 February 2024?", "now"),

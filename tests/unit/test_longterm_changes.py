@@ -51,6 +51,11 @@ def memories(store: MemoryStore) -> MemoryService:
         ("I take the bus to work.", "I switched to the bike."),
         ("My phone number is 0170 555 123.", "My phone number is 0170 555 987."),
         ("I prefer tea in the morning.", "I prefer coffee in the morning."),
+        ("My wife's six months pregnant.", "The baby slept five hours last night."),
+        ("I eat meat every day.", "Since that film I am vegetarian."),
+        ("I work from the office all week.", "The best thing about working from home is my own kettle."),
+        ("I'm engaged to Piet.", "Piet and I called it off."),
+        ("My number is 0170 555 123 if you need it.", "My number is 0170 555 987."),
     ],
 )
 def test_a_newer_statement_takes_the_place_of_an_older_one(older: str, newer: str) -> None:
@@ -117,6 +122,13 @@ def test_more_ways_of_telling_a_change_are_read(older: str, newer: str) -> None:
         ("Many things can bring you joy without pets.", "He's even keeping my other pets active."),
         ("I'm stepping into the unknown and hoping for the best.", "I'm ready to give it my best."),
         ("The world building always blows Nate away.", "Hiking has opened up a whole new world for Joanna."),
+        ("Tim has been wanting to see Oslo.", "Tim is learning Dutch now."),
+        ("Tim hasn't read that yet.", "Tim has been reading stories of travellers."),
+        ("Wow, Mel. That must've been loud!", "Wow, Mel! Any more concerts coming up?"),
+        ("I live in Porto.", "We rent a room in Ljubljana in August."),
+        ("I prefer trains to planes.", "I prefer window seats."),
+        ("My sister Ana lives in Porto.", "My sister Rosa lives in Ulm."),
+        ("My older son is seven.", "My younger son is four."),
     ],
 )
 def test_more_that_sounds_close_can_both_hold(older: str, newer: str) -> None:

@@ -42,6 +42,23 @@ from ewe.longterm.plain_writing import plainly_written
         ("Husband is offshore till May.", ["Ann's husband is offshore till May."]),
         ("We met at my cousin's christening in Ulm.", ["Ann and others met at Ann's cousin's christening in Ulm."]),
         ("My husband's Danish.", ["Ann's husband is Danish."]),
+        ("My lad wants to, he's autistic.", ["Ann's lad is autistic."]),
+        ("My sister, Freya, is a vet.", ["Ann's sister, Freya, is a vet."]),
+        # What is asked of the other one, or not sure.
+        ("I'd like a list of questions.", []),
+        ("I'd like to cancel.", []),
+        ("I have a question about git.", []),
+        ("I think I broke my toe.", []),
+        ("My boss seems nice.", []),
+        ("I've got this landlord.", []),
+        ("I am in Ulm if that matters.", ["Ann is in Ulm."]),
+        ("Using pnpm 9 and Node 22.", ["Ann is using pnpm 9 and Node 22."]),
+        ("I don't believe in God.", ["Ann doesn't believe in God."]),
+        # A greeting before it, a request behind it and a role leave what is told.
+        ("hiya, carer here, I look after a lady in Ulm.", ["Ann looks after a lady in Ulm."]),
+        ("I have a parrot. Write an ad for my room.", ["Ann has a parrot."]),
+        ("I have a parrot. Pretend to be one. I am hungry and I live in Ulm.", ["Ann has a parrot."]),
+        ("Write an answer: I have a parrot.", []),
     ],
 )
 def test_what_lasts_is_told_and_no_more(said: str, facts: list[str]) -> None:
@@ -51,3 +68,4 @@ def test_what_lasts_is_told_and_no_more(said: str, facts: list[str]) -> None:
 def test_apostrophes_that_were_left_out_are_written() -> None:
     assert plainly_written("i dont smoke") == "I don't smoke"
     assert plainly_written("my brothers getting married") == "my brother's getting married"
+    assert plainly_written("my nose has been blocked") == "my nose has been blocked"

@@ -85,7 +85,8 @@ def _by_patterns(clause: Clause) -> Iterator[Reading]:
             continue
         owners = owner_of(groups["owner"], clause) if groups.get("owner") else clause.owners
         if pattern.attribute in _BY_ROLES:
-            owners = frozenset(owner.partition("/")[0] if owner.endswith(_ROLES) else owner for owner in owners)
+            roles = (*_ROLES, *_PARENTS) if pattern.attribute == "expecting" else _ROLES
+            owners = frozenset(owner.partition("/")[0] if owner.endswith(roles) else owner for owner in owners)
         negated = NEGATED.search(clause.low[: found.end()]) is not None
         if negated and pattern.value in ("some", "meat"):
             continue
@@ -101,6 +102,7 @@ _BY_ROLES = frozenset({"household", "tenure", "standing", "expecting"})
 _ROLES = tuple(
     f"/{normal(role)}" for role in ["boss", "manager", "colleague", "colleagues", "flatmate", "landlord", "baby"]
 )
+_PARENTS = tuple(f"/{normal(role)}" for role in ("wife", "girlfriend", "partner", "fiancee"))
 _WITH_NOT = frozenset({"alcohol", "smoking", "diet", "expecting", "standing", "licence"})
 
 
@@ -159,6 +161,7 @@ _ALLOWED: dict[str, dict[str, tuple[str, ...]]] = {
     "smoking": {"none": ("some",), "some": ("none",)},
     "tenure": {"own": ("rent",)},
     "licence": {"some": ("none",)},
+    "workplace": {"home": ("office",), "office": ("home",)},
     "stage": {"school": ("nursery",)},
     "household": {"alone": ("others",), "others": ("alone",)},
 }

@@ -6,18 +6,26 @@ from functools import cached_property, lru_cache
 
 from ewe.longterm.change.change_owners import SPEAKER, TOKEN, bare, owners_of
 from ewe.longterm.change.change_words import FILLERS, PEOPLE, SINGLE, normal, sides_of
+from ewe.longterm.plain_writing import plainly_written
 from ewe.text.english import is_irregular_past, words_of
 from ewe.text.words import fold
 
 _SAID_BY = re.compile(r"^([A-Z]\w+(?: [A-Z]\w+)?): ")
 _TITLES = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.")
+# "my wife's pregnant", not "my wife's car"
+_IS_SHORT = (
+    r"\b((?:my|our|his|her) (?:\w+ )?\w+|(?-i:[A-Z][a-z]+))['’]s (?=(?:an?|the|not|now|still|called|named|back|"
+    r"pregnant|retired|single|engaged|married|divorced|dead|gone|going|working|living|studying|doing|moving|getting|seeing|"
+    r"expecting|(?:\w+ )?(?:weeks?|months?|years?)|\d+)\b)"
+)
 _CONTRACTIONS = tuple(
     (re.compile(pattern, re.IGNORECASE), text)
     for pattern, text in (
         (r"\b(i)['’]m\b", r"\1 am"), (r"\bwon['’]t\b", "will not"), (r"\bcan['’]t\b|\bcannot\b", "can not"),
         (r"n['’]t\b", " not"), (r"['’]re\b", " are"), (r"['’]ve\b", " have"), (r"['’]ll\b", " will"),
         (r"\b(i|we|he|she|they|you)['’]d\b", r"\1 would"), (r"\blet['’]s\b", "let us"),
-        (r"\b(it|that|he|she|there|what|here|who)['’]s\b", r"\1 is"), (r"\banymore\b", "any more"),
+        (r"\b(it|that|he|she|there|what|here|who)['’]s\b", r"\1 is"), (_IS_SHORT, r"\1 is "),
+        (r"\banymore\b", "any more"),
         (r"\b(?:stand-up)\b", "standup"), (r"['’]", "'"), (r"\bthe user(?='s| )", "The_user"),
     )
 )  # fmt: skip
@@ -27,7 +35,8 @@ _CUT = re.compile(
     re.IGNORECASE,
 )
 _UNREAL = re.compile(
-    r"\b(?:would|could|might|should|maybe|perhaps|probably|if|unless|wish|hop(?:e|es|ing)|wants?|wanted|"
+    r"\b(?:would|could|might|should|maybe|perhaps|probably|"
+    r"if(?! (?:you|anyone|anybody) (?:need|want|ask|wonder|care))|unless|wish|hop(?:e|es|ing)|wants?|wanted|"
     r"thinking (?:of|about)|"
     r"consider(?:s|ed|ing)?|dream(?:s|ed|ing)?|almost|nearly|suppos(?:e|ed)|interview|appl(?:y|ied|ying)|offer(?:ed)?|"
     r"tempted|imagine|let us|looking (?:at|into)|rumou?rs?|toying|planning(?! (?:our|my|their|his|her) wedding)|"
@@ -68,8 +77,10 @@ MARKED = re.compile(
     r"so much (?:better|nicer))\b"
 )
 _OPENING = re.compile(
-    r"^(?:(?:since|when|after|now|at home|these days|in the end|finally|just|yesterday|today|so|and|but|then|last \w+|"
-    r"luckily|sadly|by the way|apparently|well|oh|yes|okay|also|actually),? )+"
+    # "Since the film I am vegan"
+    r"^(?:(?:since|after|before|in|on|at|with|for|from|by) (?:[\w'-]+ ){1,4}(?=(?:i|we)\b)|(?:since|when|after|now|"
+    r"at home|these days|in the end|finally|just|yesterday|today|so|and|but|then|last \w+|luckily|sadly|"
+    r"by the way|apparently|well|oh|yes|okay|also|actually),? )+"
 )
 _THINGS = words_of("the a an this that these those it its there here no")
 _OUTRIGHT = re.compile(
@@ -227,7 +238,7 @@ def _plain(text: str) -> tuple[str, str]:
     speaker = SPEAKER
     if said is not None and said[1] not in ("The user", "User"):
         text, speaker = text[said.end() :], fold(said[1])
-    text = _TITLES.sub(r"\1", text)
+    text = _TITLES.sub(r"\1", plainly_written(text))
     for pattern, new in _CONTRACTIONS:
         text = pattern.sub(new, text)
     return text, speaker

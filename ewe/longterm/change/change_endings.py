@@ -20,7 +20,8 @@ _CEASED = re.compile(
     r"donated|traded(?: in)?|swapped|retired from|broke up with|split up with|divorced|threw (?:out|away)|"
     r"outgr(?:own|ew)|(?:moved|switched|migrated|changed|transferred|upgraded) (?:[\w]+ ){0,3}?(?:away |over |on |"
     r"out )?from|"
-    r"moved out of|took (?:\w+ ){1,3}out of|unsubscribed from|dug up|tore down|took down|ditched|deleted|uninstalled|"
+    r"moved out of|finally out of|took (?:\w+ ){1,3}out of|unsubscribed from|dug up|tore down|took down|ditched|"
+    r"deleted|uninstalled|"
     r"handed over|let go of|ran out of|graduated from|got over|recovered from|weaned off|came off|am off|is off|"
     r"replaced|packed in|backed out of|pulled out of|withdrew from|walked away from|stepped back from|"
     r"parted ways with|moved on from|"
@@ -83,6 +84,7 @@ _DENIED = re.compile(
     rf"need|needs|played|"
     rf"use|uses|word of|single|longer|my|our|his|her))* {OBJECT}"
 )
+_DOES_SO = re.compile(r"[\w'-]+ (?:it|that|this|them|these|those)\b")  # "have not read that yet"
 _LEAST_STEM = 5
 _VAGUE = words_of(
     """work day home house today lunch dinner breakfast shift time way thing
@@ -116,6 +118,8 @@ def ended_by(clause: Clause) -> tuple[frozenset[str], ...]:
 def denied_by(clause: Clause) -> frozenset[str]:
     """The stems of what a clause says is not there or not done; none where it denies nothing."""
     found = _DENIED.search(clause.low)
+    if found is not None and _DOES_SO.match(found["object"]):
+        return frozenset()
     return head_of(found["object"]) if found is not None else frozenset()
 
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from ewe.longterm.change.change_clauses import Clause, stems
 from ewe.longterm.change.change_values import Value, values_of
-from ewe.longterm.change.change_words import PEOPLE, normal
+from ewe.longterm.change.change_words import PEOPLE, kind_of, normal
 from ewe.text.english import words_of
 
 _IS = re.compile(
@@ -79,6 +79,14 @@ def gives_another(older: Clause, newer: Clause) -> str:
     return ""
 
 
+def is_another_make(older: Clause, newer: Clause) -> str:
+    """The kind of thing of which both name a make, the newer with a word of change; empty where there is none."""
+    if not _comparable(older, newer) or not (newer.changes or newer.marked):
+        return ""
+    makes = [{kind: one for one in clause.content if (kind := kind_of(one))} for clause in (older, newer)]
+    return next((kind for kind, one in makes[0].items() if makes[1].get(kind, one) != one), "")
+
+
 def _comparable(older: Clause, newer: Clause) -> bool:
     if not (older.real and newer.real) or older.negated or newer.negated or older.past or newer.past:
         return False
@@ -93,8 +101,9 @@ def _one_frame(older: Clause, newer: Clause, value: Value, old: tuple[Value, ...
         if value.kind == "name"
         else set()
     )
-    drop = frozenset(map(normal, names))
-    about, about_new = older.content - drop - _UNITS, newer.content - drop - _UNITS
+    owners = older.owners | newer.owners if value.kind == "name" else frozenset[str]()
+    drop = _UNITS | frozenset(map(normal, names | owners))
+    about, about_new = older.content - drop, newer.content - drop
     if value.kind != "name" and not _same_names(older, newer):
         return False
     if value.kind == "name" and names & (older.owners | newer.owners):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from ewe.longterm.change.change_words import FILLERS, PEOPLE, RELATIVES, normal
+from ewe.longterm.change.change_words import FILLERS, PEOPLE, RELATIVES, SINGLE, normal
 from ewe.text.english import words_of
 from ewe.text.words import fold
 
@@ -73,7 +73,7 @@ def _is_name(tokens: list[str]) -> bool:
     first, second = fold(tokens[0]), fold(tokens[1]) if len(tokens) > 1 else ""
     if first.endswith("'s") and len(tokens) == 1:
         return True
-    if first in PEOPLE or first.endswith(("ed", "ing")) or "-" in first:
+    if first in PEOPLE | SINGLE or first.endswith(("ed", "ing")) or "-" in first:
         return False
     return second != "" and (tokens[1][0].isupper() or second not in ("of", "for", "at", "on", "in", "to", "my", "our"))
 

@@ -9,16 +9,22 @@ from ewe.longterm.change.change_attributes import readings, replaces
 from ewe.longterm.change.change_beginnings import has_one, is_found, is_open, is_there_now, new_things
 from ewe.longterm.change.change_clauses import Clause, clauses, whole
 from ewe.longterm.change.change_endings import ended_by, has_left, is_gone, is_over, tells_end
-from ewe.longterm.change.change_frames import gives_another
+from ewe.longterm.change.change_frames import gives_another, is_another_make
 from ewe.longterm.change.change_values import Value, values_of
 from ewe.longterm.change.change_words import differ, normal
 from ewe.longterm.scoring.contradictions import same_attribute
 
 _GERUND = re.compile(r"[a-z]+ing\b")  # "Taking care of oneself is vital": a remark, of which there are many
+_MANY_VALUES = frozenset({normal("prefer")})  # "I prefer trains", "I prefer window seats"; but one in the morning
 _MOST_WORDS = 30
 _MOST_CLAUSES = 4
 _MOST_CLAUSE_WORDS = 20
 _LEAST_SHARED = 2
+_AGES = re.compile(r"\b(?:older|elder|eldest|oldest|younger|youngest)\b")
+_RELATIVE = re.compile(
+    r"\b[Mm]y (?:\w+ )?(sister|brother|daughter|son|niece|nephew|cousin|aunt|uncle|friend|colleague|neighbour) "
+    r"([A-Z]\w+)"
+)
 
 
 class Stance(Enum):
@@ -50,10 +56,20 @@ def compare(older: str, newer: str) -> Comparison:
         return Comparison(Stance.AGAIN, "the same words")
     if len(older.split()) > _MOST_WORDS or len(clauses(older)) > _MOST_CLAUSES:
         return _APART
+    if _of_two_relatives(older, newer):
+        return _APART
     because = _changed_attribute(older, newer) or _changed_thing(older, newer) or _changed_value(older, newer)
     if because:
         return Comparison(Stance.CHANGED, because)
     return Comparison(Stance.AGAIN, "the same again") if says_again(older, newer) else _APART
+
+
+def _of_two_relatives(older: str, newer: str) -> bool:
+    """Whether both speak of relatives of one kind, by two names or ages: "my sister Ana", "my older son"."""
+    one, other = (dict(_RELATIVE.findall(text)) for text in (older, newer))
+    ages = [{found.startswith("young") for found in _AGES.findall(text)} for text in (older, newer)]
+    apart = bool(ages[0] and ages[1]) and ages[0].isdisjoint(ages[1])
+    return apart or any(other.get(kind, name) != name for kind, name in one.items())
 
 
 def _changed_attribute(older: str, newer: str) -> str:
@@ -72,15 +88,20 @@ def _changed_thing(older: str, newer: str) -> str:
             if because := _rule(old, new):
                 return because
     old, new = whole(older), whole(newer)
-    return gives_another(old, new) if _of_one(old, new) and not differ(old.sides, new.sides, new.changes) else ""
+    if not _of_one(old, new) or differ(old.sides, new.sides, new.changes):
+        return ""
+    return is_another_make(old, new) or gives_another(old, new)
 
 
 def _changed_value(older: str, newer: str) -> str:
     """Whether both are alike but for one value, behind a word that takes one at a time."""
     old, new = whole(older), whole(newer)
     named = {word.rpartition("/")[2] for word in old.owners | new.owners} | {normal(word) for word in old.names}
+    named |= _MANY_VALUES
     may = (
-        bool((old.content & new.content) - named)
+        old.real
+        and new.real
+        and bool((old.content & new.content) - named)
         and not _GERUND.match(new.low)
         and _of_one(old, new)
         and not differ(old.sides, new.sides)
@@ -102,7 +123,8 @@ def _rule(old: Clause, new: Clause) -> str:
     if is_gone(new, old):
         return "gone"
     if any(
-        is_over(ended, old) and (mine or ended & old.owners or (_bases(old) & _bases(new) and ended <= old.names))
+        is_over(ended, old)
+        and (mine or ended & old.owners or new.names & old.owners or (_bases(old) & _bases(new) and ended <= old.names))
         for ended in ended_by(new)
     ):
         return "ended"
