@@ -91,7 +91,7 @@ def test_it_says_the_same_in_the_batch_of_the_engine_and_alone(model):
     with LLM(config=settings(model), datastore=Datastore([Passage("a", "it is true")])) as llm:
         verifier = llm.client.components.verifier
         np.testing.assert_allclose(verifier.judge.judge(PAIRS), rows[:3], atol=1e-5)
-        assert verifier._rule.thresholds == alone.thresholds
+        assert verifier._reader._thresholds == alone.thresholds
 
 
 def test_it_is_refused_unless_it_was_measured_and_can_judge(model):
