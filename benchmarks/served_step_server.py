@@ -15,6 +15,7 @@ from benchmarks.host_step import engine_config, stand_in_engine
 from ewe import assembly
 from ewe.config import Config
 from ewe.config.loading import OnLoad
+from ewe.engine.running_engine import Engine
 from ewe.llm import LLM
 from ewe.server.own_process import engine_child
 from ewe.server.own_process.engine_process import EngineProcess
@@ -31,7 +32,7 @@ def served_config(rows: int) -> Config:
     return engine_config(rows, UNITS, UNIT_TOKENS)
 
 
-def build_stand_in(config: Config, components: Any, on_finish: Callable[..., None], *_: Any) -> assembly.Engine:
+def build_stand_in(config: Config, components: Any, on_finish: Callable[..., None], *_: Any) -> Engine:
     """In place of `build_engine`."""
     rows = config.scheduler.max_num_seqs
     return stand_in_engine(config, UNITS * UNIT_TOKENS + rows * LONGEST, on_finish, components)
