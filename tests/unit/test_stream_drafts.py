@@ -16,7 +16,7 @@ from ewe.config import Config
 from ewe.engine.stream_events import StreamEvent
 from ewe.server.bridge import RunEvent
 from ewe.server.schemas.common import EweOptions
-from ewe.server.stream_parts import StreamParts, wanted_events
+from ewe.server.stream_parts import StreamParts, requested_events
 from ewe.types import Verdict
 from ewe.types.sampling_params import SamplingParams
 
@@ -28,7 +28,7 @@ def config(mode: str, **feedback: Any) -> Config:
 
 def parts_of(events: list[StreamEvent], options: EweOptions, choice: int = 0) -> list[Any]:
     """What a server's stream says of these events."""
-    parts, wanted = StreamParts(options), wanted_events(options)
+    parts, wanted = StreamParts(options), requested_events(options)
     return [part for event in events if event.kind in wanted for part in parts.of(RunEvent(choice, event))]
 
 
