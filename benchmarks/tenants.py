@@ -80,9 +80,7 @@ async def first_tokens(http: httpx.AsyncClient, count: int) -> list[float]:
     times = []
     for _ in range(count):
         sent = time.perf_counter()
-        async with http.stream(
-            "POST", "/v1/chat/completions", json=CHAT, headers={"authorization": "Bearer quiet"}
-        ) as answer:
+        async with http.stream("POST", "/v1/chat/completions", json=CHAT, headers=QUIET) as answer:
             answer.raise_for_status()
             found = None
             async for line in answer.aiter_lines():

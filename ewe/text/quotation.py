@@ -64,11 +64,6 @@ class Place:
         subject = subject_of(self.question)
         return _names(subject) or _names(self.wording) or _stems(subject)
 
-    def names_another(self, title: str) -> bool:
-        """Whether a title's numbers are all others than the question's, as with "Route 29" and "Route 50"."""
-        asked, named = _numbers(self.question), _numbers(title)
-        return bool(asked and named) and asked.isdisjoint(named)
-
 
 def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     """Whole sentences of the passages that tell something new about the same, and can be understood there; best first.
@@ -77,10 +72,12 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     answer begins with a sentence that says what its subject is, or names it first, if there is one.
     """
     names, wording, question = place.names, _stems(place.wording), _stems(subject_of(place.question))
+    numbers = _numbers(place.question)
     said = [_stems(sentence) for sentence in place.said]
     found: dict[str, tuple[float, Quotation]] = {}
     for passage in passages:
-        if place.names_another(passage.title):
+        others = _numbers(passage.title)
+        if numbers and others and numbers.isdisjoint(others):  # "Route 29", where "Route 50" is asked about
             continue
         title = _stems(passage.title)
         for text in _whole_sentences(passage.text):

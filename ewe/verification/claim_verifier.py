@@ -32,10 +32,10 @@ class ClaimVerifier:
     """Judges the claims of sentences by the passages that a retriever finds with each claim as query.
 
     rule: what a judge's words on a passage add up to. first: what reads before the judge, which is then asked only of
-    what is left open. evidence_top_k: passages per claim. veracity_weighting: whether
-    a source counts by its veracity, or all above 0 count fully; passages of veracity 0 never count.
-    assume_complete: whether the collection tells everything, so that a claim that it does not bear is refuted as
-    unsupported; a request's own `closed_world` comes first.
+    what is left open. evidence_top_k: passages per claim. veracity_weighting: whether a source counts by its veracity,
+    or all above 0 count fully; passages of veracity 0 never count. assume_complete: whether the collection tells
+    everything, so that a claim that it does not bear is refuted as unsupported; a request's own `closed_world` comes
+    first.
 
     A judge with a reading window reads the best of all passages together, after them the sentence before the claim;
     any other one reads of each passage the best sentence, or the window of sentences that speak of the claim. Identical
