@@ -48,6 +48,23 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+SAME_WORDS = _forms(
+    """\
+mile mi miles|kilometre km kilometer kilometers kilometres|metre meter meters metres|foot ft feet|inch inches|
+kilogram kg kilograms kilo kilos|gram grams|tonne tonnes|ton tons|pound lb lbs pounds|acre acres|hectare ha hectares|
+hour hr hrs hours|minute min mins minutes|second sec secs seconds|
+scotland scottish|england english|wales welsh|ireland irish|britain british|france french|germany german|spain spanish|
+portugal portuguese|italy italian|greece greek|turkey turkish|russia russian|ukraine ukrainian|poland polish|
+sweden swedish|norway norwegian|denmark danish|finland finnish|iceland icelandic|netherlands dutch|belgium belgian|
+switzerland swiss|austria austrian|hungary hungarian|romania romanian|bulgaria bulgarian|serbia serbian|
+croatia croatian|america american americans|canada canadian|mexico mexican|brazil brazilian|argentina argentine
+argentinian|chile chilean|peru peruvian|colombia colombian|cuba cuban|japan japanese|china chinese|korea korean|
+vietnam vietnamese|thailand thai|india indian|pakistan pakistani|iran iranian|iraq iraqi|israel israeli|
+egypt egyptian|nigeria nigerian|kenya kenyan|ethiopia ethiopian|australia australian|europe european|africa african|
+asia asian"""
+)
+"""Units and peoples in the forms that texts use for each other ("mi", "miles"; "Scottish", "Scotland"), folded."""
+
 PRONOUNS = words_of("""he she it they him her them his hers its their theirs himself herself itself who whom whose""")
 PERSONAL = words_of("he she him her his hers himself herself who whom whose")
 PREPOSITIONS = words_of(

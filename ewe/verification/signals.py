@@ -10,7 +10,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ewe.text.english import FUNCTION_WORDS, MONTHS, NUMBER_WORDS, ORDINALS, stem, words_of
+from ewe.text.english import FUNCTION_WORDS, MONTHS, NUMBER_WORDS, ORDINALS, SAME_WORDS, stem, words_of
 from ewe.types import Passage
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
@@ -144,7 +144,11 @@ def speaks_of_another(claim: str, wording: str, passage: Passage) -> bool:
     """Whether a passage is about somebody else than whom the wording's pronoun stands for, whom the claim names.
 
     It is if it lacks a word of that name and its title has another name: "Kublai Khan" where "Genghis Khan" is meant.
+    So is one whose title has another number behind a name of the claim: "Route 29" where "Route 50" is meant.
     """
+    numbered, titled = _read(claim).numbered, _read(passage.title).numbered
+    if any(name in numbered and numbered[name].isdisjoint(numbers) for name, numbers in titled.items()):
+        return True
     meant = _read(claim).names.keys() - _read(wording).names.keys()
     if not meant or not passage.title:
         return False
@@ -160,6 +164,7 @@ class _Text:
     numbers: frozenset[str]
     names: dict[str, None]
     full_names: tuple[frozenset[str], ...]
+    numbered: dict[str, set[str]]
     opening: frozenset[str]
     degrees: frozenset[str]
     negations: int
@@ -171,6 +176,7 @@ def _read(text: str) -> _Text:
     numbers: set[str] = set()
     names: dict[str, None] = {}
     full_names: list[frozenset[str]] = []
+    numbered: dict[str, set[str]] = {}
     opening: set[str] = set()
     degrees: set[str] = set()
     negations = 0
@@ -179,10 +185,12 @@ def _read(text: str) -> _Text:
         low = match[0].lower()
         word = _norm(low)
         words.append(word)
-        degrees |= {low} & _DEGREES
+        degrees |= {SAME_WORDS.get(low, low)} & _DEGREES
         negations += low in _NEGATIONS or low.endswith(("n't", "n’t"))
         if low[0].isdigit() or low in _NUMBERS:
             numbers.add(word)
+            if names and text[name_end : match.start()] == " " and low[0].isdigit():
+                numbered.setdefault(words[-2], set()).add(word)
         elif match[0][0].isupper() and low not in FUNCTION_WORDS:
             names.setdefault(word)
             goes_on = bool(full_names) and text[name_end : match.start()] in _JOINTS
@@ -191,7 +199,7 @@ def _read(text: str) -> _Text:
             if match.start() == 0:
                 opening.add(word)
     stems = frozenset(words)
-    sets = (tuple(full_names), frozenset(opening), frozenset(degrees))
+    sets = (tuple(full_names), numbered, frozenset(opening), frozenset(degrees))
     return _Text(tuple(words), stems, stems - _SAID_ANYWAY, frozenset(numbers), names, *sets, negations)
 
 
@@ -199,4 +207,5 @@ def _norm(word: str) -> str:
     """ "1,200" as "1200", "three" as "3", anything else by its stem."""
     if word[0].isdigit():
         return word.replace(",", "")
+    word = SAME_WORDS.get(word, word)
     return str(NUMBER_WORDS[word]) if word in NUMBER_WORDS else stem(word)

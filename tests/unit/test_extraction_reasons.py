@@ -80,6 +80,7 @@ WHY = {
         "That's a great question about Oslo!",
         "I hope this helps!",
     ],
+    "cut off": ["South of the Trout Creek Mountains is", "Between Oslo and Bergen, the", "He was born in Oslo and"],
     "question": ["Who was born in Oslo in 1931?", '"Was it Oslo?"', "Would you like to know more about Oslo?"],
     "offer": [
         "Let me know if you have questions about Oslo.",

@@ -63,6 +63,19 @@ def test_a_name_of_one_word_is_believed_only_if_the_prompt_has_it():
     assert claim.text == "Berg settled in Oslo."
 
 
+@pytest.mark.parametrize(
+    ("prompt", "wanted"),
+    [
+        ("Tell me about New Jersey Route 29.", "New Jersey Route 29 is 34 miles long."),
+        ("Tell me about Where the Streets Have No Name.", "Where the Streets Have No Name is 34 miles long."),
+        ("Tell me about the Battle of Edson's Ridge.", "The Battle of Edson's Ridge is 34 miles long."),
+        ("Write a short text about the road of the Bo Berg Company.", "The Bo Berg Company is 34 miles long."),
+    ],
+)
+def test_what_the_prompt_asks_about_is_named_whole(prompt, wanted):
+    assert [claim.text for claim in claims("It is 34 miles long.", "", prompt)] == [wanted]
+
+
 @given(st.text(max_size=300), st.text(max_size=100), st.text(max_size=100))
 def test_any_text_is_taken_and_spans_lie_inside(sentence, preceding, prompt):
     for claim in claims(sentence, preceding, prompt):

@@ -173,6 +173,28 @@ def test_a_passage_about_somebody_else_says_nothing_of_whom_a_pronoun_stands_for
     assert (found == (0.0, 0.0, 1.0)) is another
 
 
+@pytest.mark.parametrize(
+    ("title", "another"), [("New Jersey Route 29", True), ("New Jersey Route 50", False), ("New Jersey", False)]
+)
+def test_a_passage_about_another_number_of_the_name_says_nothing(title, another):
+    claim = "New Jersey Route 50 is a state highway."
+    window = SentenceSelector().select(claim, Passage("p", "Route 29 is a state highway in New Jersey.", title=title))
+    found = DecisionRule(THRESHOLDS).probabilities(claim, Reading(window, True, REFUTES), claim)
+    assert (found == (0.0, 0.0, 1.0)) is another
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("The road is 34 miles long.", "The road is 34 mi long."),
+        ("The tower is 93 metres high.", "The tower is 93 meters high."),
+        ("Papa Stour is a Scottish island.", "Papa Stour is an island in Scotland."),
+    ],
+)
+def test_units_and_peoples_are_the_same_in_other_forms(claim, sentence):
+    assert signals(claim, sentence, sentence) == (0.0,) * len(SIGNALS)
+
+
 def test_a_sentence_with_the_titles_name_in_another_ones_place_is_not_supported():
     passage, claim = Passage("p", "He was mayor of Palermo.", title="Vincenzo Tusa"), "He was mayor of Tusa."
     found = Reading(SentenceSelector().select(claim, passage), True, SUPPORTS)

@@ -105,6 +105,8 @@ def _goes_on(text: str, word: re.Match[str], following: list[re.Match[str]]) -> 
     is_initial = len(word[0]) == 1 or "." in word[0] or word[0] in ("Dr", "Mr", "Mrs", "Ms", "St")
     if (gap in (" ", "-") or (gap == ". " and is_initial)) and following[0][0][0].isupper():
         return 1 if following[0][0].lower() not in MONTHS else 0
+    if gap == " " and following[0][0].isdigit() and word[0][0].isupper():
+        return 1  # "Route 29", "Flight 825"
     link = _LINK.match(text, word.end())
     if link is None or gap != " ":
         return 0

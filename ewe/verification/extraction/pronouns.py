@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass, field
 
-from ewe.text.english import PERSONAL, PREPOSITIONS, words_of
+from ewe.text.english import FUNCTION_WORDS, PERSONAL, PREPOSITIONS, words_of
+from ewe.text.search_text import asks_for_all, subject_of
 from ewe.types import VerificationRequest
 from ewe.verification.extraction.context import sentences_of
 from ewe.verification.extraction.expletives import is_expletive
@@ -11,6 +12,7 @@ from ewe.verification.extraction.markup import lead_of, plain
 from ewe.verification.extraction.name_mentions import Name, names_of
 
 _LOOKBACK = 6
+_MOST_TITLE_WORDS = 10
 _PEOPLE = PERSONAL - words_of("who whom whose")
 _THINGS = words_of("it its")
 _OWNERS = words_of("his her its")
@@ -104,7 +106,9 @@ def _referent(topic: _Topic, pronoun: str) -> Name | None:
 
 def _topic(request: VerificationRequest) -> _Topic:
     """The subject at hand after the prompt and the last sentences before."""
-    prompt_names = names_of(request.prompt[-4000:])
+    prompt = request.prompt[-4000:]
+    title = _title_asked_for(prompt)
+    prompt_names = [title] if title else names_of(prompt)
     topic = _Topic(max(prompt_names, key=lambda name: len(name.words), default=None))
     topic.is_person = bool(prompt_names) and _ASKS_WHO.search(request.prompt) is not None
     known = list(prompt_names)
@@ -115,6 +119,16 @@ def _topic(request: VerificationRequest) -> _Topic:
         known += names
         _read(topic, sentence_text, names, known)
     return topic
+
+
+def _title_asked_for(prompt: str) -> Name | None:
+    """What a prompt wants to be told about, where all of it is a name: "Where the Streets Have No Name"."""
+    subject = subject_of(prompt) if asks_for_all(prompt) else ""
+    parts = subject.removeprefix("the ").split()
+    is_name = bool(parts) and parts[0][0].isupper() and "," not in subject and len(parts) <= _MOST_TITLE_WORDS
+    if is_name and all(part[0].isupper() or part[0].isdigit() or part in FUNCTION_WORDS for part in parts):
+        return Name(subject, 0, len(subject))
+    return None
 
 
 def _read(topic: _Topic, sentence_text: str, names: list[Name], known: list[Name]) -> None:
