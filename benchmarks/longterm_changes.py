@@ -1,12 +1,15 @@
 """Whether long-term memories notice that the world has changed: pairs of statements as people say them.
 
 Each pair of `longterm_changes.jsonl` (written by hand, by topic; the topics in the order of a hash of their names
-belong to the two halves in turn, and the rules were made on the tuned half; those of `longterm_changes_tuned.jsonl`,
-written later, are for tuning, too) is told to a memory of its own, a month
-apart, by one person. changed: the newer statement ends the older one, half of them without a verb of change;
-compatible: both hold; again: the newer says the same. noticed: the older memory was superseded, as it should be;
-withdrawn: it was superseded or marked as contradicting although both hold; said again: it was read as the same. Shares
-have the ends of their 95% intervals (Wilson). Then 1,000 turns are added to one memory.
+belong to the two halves in turn; the tuned half and `longterm_changes_tuned.jsonl` are for training) and of
+`longterm_changes_fresh.jsonl` (written later, for reporting only) is told to a memory of its own, a month apart, by one
+person. changed: the newer statement ends the older one, half of them without a verb of change; compatible: both hold;
+again: the newer says the same. noticed: the older memory was superseded, as it should be; withdrawn: it was superseded
+or marked as contradicting although both hold; said again: it was read as the same.
+
+`longterm_histories.jsonl` (for reporting only) has what seven people tell over a year or two, each told to one memory:
+noticed are the statements that have ended by then, withdrawn those that have not. Shares have the ends of their 95%
+intervals (Wilson). Then 1,000 turns are added to one memory.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.common import parse_arguments, report
 from benchmarks.sessions import DAY
@@ -28,6 +32,8 @@ from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 
 FURTHER = Path(__file__).parent / "longterm_changes_tuned.jsonl"
+FRESH = Path(__file__).parent / "longterm_changes_fresh.jsonl"
+HISTORIES = Path(__file__).parent / "longterm_histories.jsonl"
 PAIRS = Path(__file__).parent / "longterm_changes.jsonl"
 _HALVES = ("tuned", "report")
 _TURNS = 1000
@@ -45,12 +51,12 @@ class Told:
 
 
 def read(path: Path = PAIRS) -> dict[str, list[Told]]:
-    """The pairs of each half: topics in the order of their hashes, in turn; and those written later for tuning."""
+    """The pairs of each half (topics in the order of their hashes, in turn), of those for tuning, and fresh ones."""
     pairs = _pairs(path)
     topics = sorted({pair.topic for pair in pairs}, key=lambda topic: hashlib.sha256(topic.encode()).hexdigest())
     half_of = {topic: _HALVES[place % 2] for place, topic in enumerate(topics)}
     halves = {half: [pair for pair in pairs if half_of[pair.topic] == half] for half in _HALVES}
-    return {**halves, "tuned further": _pairs(FURTHER)}
+    return {**halves, "tuned further": _pairs(FURTHER), "fresh": _pairs(FRESH)}
 
 
 def _pairs(path: Path) -> list[Told]:
@@ -87,8 +93,39 @@ def _told(memories: MemoryService, now: list[float], scope: Scope, pair: Told) -
     now[0] += 30 * DAY
     memories.add(pair.newer, scope, source)
     there = memories.store.get(scope, old.id)
-    again = compare(pair.older, pair.newer).stance is Stance.AGAIN
+    again = compare(pair.older, pair.newer) is Stance.AGAIN
     return there.valid_until is not None or bool(there.contradicts), again
+
+
+def measure_histories(histories: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The shares of histories: statements in order, and the places of the pairs in which the later one ends the other.
+
+    Who says a thing again may end what said it first; whether that is right is not counted.
+    """
+    now, counts = [0.0], dict.fromkeys(("ended", "noticed", "standing", "withdrawn"), 0)
+    with tempfile.TemporaryDirectory() as folder, MemoryStore.create(Path(folder) / "memories") as store:
+        memories = MemoryService(store, clock=lambda: now[0])
+        for number, history in enumerate(histories):
+            ended, again = ({older for older, _ in history[name]} for name in ("changed", "again"))
+            for place, gone in enumerate(_gone(memories, now, Scope(str(number)), history["statements"])):
+                counts["ended"] += place in ended
+                counts["noticed"] += place in ended and gone
+                counts["standing"] += place not in ended | again
+                counts["withdrawn"] += place not in ended | again and gone
+    return {
+        **shares("noticed", counts["noticed"], counts["ended"]),
+        **shares("withdrawn", counts["withdrawn"], counts["standing"]),
+    }
+
+
+def _gone(memories: MemoryService, now: list[float], scope: Scope, statements: Sequence[str]) -> list[bool]:
+    """Tells statements a month apart; of each whether it no longer holds in the end."""
+    source, ids = MemorySource("user", "speaker", 0.7), []
+    for text in statements:
+        now[0] += 30 * DAY
+        ids.append(memories.add(text, scope, source).id)
+    found = [memories.store.get(scope, memory_id) for memory_id in ids]
+    return [one.valid_until is not None or bool(one.contradicts) for one in found]
 
 
 def adding(turns: Sequence[str]) -> float:
@@ -106,6 +143,9 @@ def main() -> None:
     arguments = parse_arguments(__doc__)
     halves = {half: pairs[:: 20 if arguments.smoke else 1] for half, pairs in read().items()}
     figures = {f"{half}: {key}": value for half, pairs in halves.items() for key, value in measure(pairs).items()}
+    rows = [json.loads(line) for line in HISTORIES.read_text(encoding="utf-8").splitlines()]
+    found = measure_histories(rows[: 1 if arguments.smoke else None])
+    figures |= {f"histories: {key}": value for key, value in found.items()}
     told = [text for half in _HALVES for pair in halves[half] for text in (pair.older, pair.newer)]
     turns = [f"{text} That was in week {number}." for number in range(3) for text in told][:_TURNS]
     figures["adding: seconds per 1,000 turns"] = round(adding(turns) * _TURNS / len(turns), 2)

@@ -166,7 +166,7 @@ def _revision(memory_id: str, row: Mapping[str, Any]) -> Revision:
 
 def _superseded(row: Mapping[str, Any]) -> Superseded:
     by = None if row["by"] is None else _memory(row["by"])
-    return Superseded(_memory(row["memory"]), row["at"], by, row["because"])
+    return Superseded(_memory(row["memory"]), row["at"], by)
 
 
 def _recalled(row: Mapping[str, Any]) -> Recalled:

@@ -112,9 +112,9 @@ class MemoryService(MemoryWriter):
         return as_it_was(memory, self.store.history(memory.scope, memory.id), at)
 
     def knows(self, memory: Memory) -> bool:
-        """Whether a memory of its scope that holds says the same, for the rules and the judge also in other words."""
+        """Whether a memory of its scope that holds says the same, also in other words."""
         told = replace(memory, content=" ".join(memory.content.split()), observed_at=self._clock())
-        if any(one.stance is Stance.AGAIN for _, one in older_statements(told, self.store)):
+        if any(stance is Stance.AGAIN for _, stance in older_statements(told, self.store)):
             return True
         return any(one.scope == told.scope for one in agreeing(self.relations(told)))
 

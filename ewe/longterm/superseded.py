@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.change.change_reading import compare
 from ewe.longterm.evidence import Clock
 from ewe.longterm.memory_search import visible
 from ewe.longterm.records import Memory, Revision, Scope
@@ -18,22 +17,19 @@ SUPERSEDED, RESTORED = "superseded", "restored"
 class Superseded:
     """A memory that holds no more, when its place was taken (seconds since 1970), and by what.
 
-    by: the memory that took it; None if it has been deleted. because: what changed, as the rules call it ("home",
-    "new boss"); empty where they do not say.
+    by: the memory that took it; None if it has been deleted.
     """
 
     memory: Memory
     at: float
     by: Memory | None
-    because: str
 
     @property
     def text(self) -> str:
         """One line for people: until when it held, and why."""
         until = _day(self.memory.valid_until if self.memory.valid_until is not None else self.at)
-        why = f" ({self.because})" if self.because else ""
         by = f": {self.by.content}" if self.by is not None else ", by a memory that was deleted since"
-        return f"held until {until}{why}{by}"
+        return f"held until {until}{by}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +112,7 @@ def _ended(store: MemoryStore, memory: Memory, history: Sequence[Revision]) -> S
     if memory.valid_until is None or last is None or last.reason != SUPERSEDED:
         return None
     by = store.find(memory.scope, last.evidence[0]) if last.evidence else None
-    because = compare(memory.content, by.content).because if by is not None else ""
-    return Superseded(memory, last.at, by, because)
+    return Superseded(memory, last.at, by)
 
 
 def _last(revisions: Sequence[Revision]) -> Revision | None:

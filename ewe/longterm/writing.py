@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from ewe.longterm.change.change_reading import Comparison, Stance
-from ewe.longterm.change.change_search import compared, older_statements, said_already
+from ewe.longterm.change.change_reading import Stance
+from ewe.longterm.change.change_search import older_statements, said_already
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.memory_search import MemorySearch, visible
 from ewe.longterm.neighbouring import key_of, neighbours
@@ -66,8 +66,8 @@ class MemoryWriter:
         """Remembers a text; the memory that says the same words in this scope already, if there is one.
 
         created_at: when it was written down (None: now); observed_at: when it was said or seen, valid_from: since when
-        it holds (None: then); in seconds since 1970. A memory of the scope whose place this one takes, as the rules of
-        `ewe.longterm.change` read both, and that is believed no more than this source, is superseded: it holds until
+        it holds (None: then); in seconds since 1970. A memory of the scope whose place this one takes, as
+        `ewe.longterm.change` reads both, and that is believed no more than this source, is superseded: it holds until
         then, and is found for earlier times only. contradicts: ids in the scope. Raises InvalidRequestError for what is
         no memory, JudgeError as the judge does.
         """
@@ -143,6 +143,7 @@ class MemoryWriter:
         while there is None:
             before, rounds = (self._written, self.store.extent(memory.scope)), rounds + 1
             found = self.relations(memory, found)
+            older_statements(memory, self.store)  # What is read here is known, and keeps nobody waiting, in `_write`.
             with self.store.transaction():
                 memory, there = self._known(memory, contradicts)
                 # Others may have written while the judge read, in other processes too: that is compared as well.
@@ -158,7 +159,8 @@ class MemoryWriter:
             return self._said_again(memory, same)
         now = self._clock()
         begins = memory.begins
-        replaced = [one for one in _replaced(memory, found, older) if one.id not in contradicts]
+        agreed = {other.id for other in agreeing(found)}
+        replaced = [other for other in _replaced(memory, older) if other.id not in agreed.union(contradicts)]
         earlier = [other for other in replaced if other.begins <= begins]
         later = min((other for other in replaced if other.begins > begins), key=attrgetter("begins"), default=None)
         found = [one for one in found if one.memory not in replaced]
@@ -234,18 +236,12 @@ def _id_of(content: str) -> str:
     return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def _replaced(memory: Memory, found: Sequence[Relation], older: Sequence[tuple[Memory, Comparison]]) -> list[Memory]:
+def _replaced(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> list[Memory]:
     """The memories of its scope of which a new one takes the place, or which take its own, if it began earlier."""
-    agreed = {one.id for one in agreeing(found)}
-    others = {one.memory.id: one.memory for one in found if one.memory.scope == memory.scope}
-    others |= {other.id: other for other, _ in older}
-    return [other for other in others.values() if other.id not in agreed and supersedes(memory, other)]
+    return [other for other, stance in older if stance is Stance.CHANGED and _may_replace(memory, other)]
 
 
-def supersedes(memory: Memory, other: Memory) -> bool:
-    """Whether the later of a new memory and one that is there takes the other's place: both read so, and the new one's
-    voice or trust allows it.
-    """
-    may = voice_of(memory) == voice_of(other)
-    may = may or (memory.source.reliability >= other.veracity and not is_personal(memory.content))
-    return may and compared(memory, other).stance is Stance.CHANGED
+def _may_replace(memory: Memory, other: Memory) -> bool:
+    """Whether the voice or the trust of a new memory allows that one of the two ends."""
+    same = voice_of(memory) == voice_of(other)
+    return same or (memory.source.reliability >= other.veracity and not is_personal(memory.content))

@@ -61,6 +61,4 @@ async def restore_memory(memory_id: str, body: schemas.MemoryPlace, request: Req
 
 def _shown(access: MemoryAccess, one: Superseded) -> schemas.SupersededMemory:
     by = access.schema_of(one.by) if one.by is not None else None
-    return schemas.SupersededMemory(
-        memory=access.schema_of(one.memory), at=one.at, by=by, because=one.because, text=one.text
-    )
+    return schemas.SupersededMemory(memory=access.schema_of(one.memory), at=one.at, by=by, text=one.text)

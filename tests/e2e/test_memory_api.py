@@ -73,7 +73,7 @@ def test_a_change_that_is_told_takes_the_place_of_what_was_before(make: Make) ->
     [new] = m.add(BERGEN)
     assert (len(new.id) > 0, new.supersedes) == (True, (old.id,))
     assert contents(m.search("Where do I live?")) == [BERGEN]
-    assert [(one.memory.id, one.because) for one in m.superseded()] == [(old.id, "home")]
+    assert [one.memory.id for one in m.superseded()] == [old.id]
 
 
 def test_a_history_from_elsewhere_keeps_its_dates(make: Make) -> None:

@@ -1,1 +1,1 @@
-"""What a new statement changes about an older one, read by rules of English: no model, nothing learnt."""
+"""What a new statement changes about an older one: which ones it may end, and a small model that reads both."""

@@ -1,103 +1,75 @@
-"""Older statements that a new one may take the place of: found by their words, and by the words of its attributes."""
+"""Older statements that a new one may take the place of, and how it stands to them."""
 
-import re
 from collections.abc import Sequence
 
-from ewe.longterm.change.change_attributes import readings
-from ewe.longterm.change.change_clauses import clauses
-from ewe.longterm.change.change_reading import Comparison, Stance, adds_nothing, compare
+from ewe.longterm.change.change_finder import finder
+from ewe.longterm.change.change_reading import Stance, beginning, compare_all
 from ewe.longterm.records import Memory
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.memory_rows import Statement
-from ewe.text.words import fold
+from ewe.text.english import FUNCTION_WORDS
+from ewe.text.words import words
 
-MOST_OLDER = 24
-"""At most so many older statements are compared with a new one; the closest by their words."""
-_LONGEST = 60  # words; longer texts are read for what they say first
-# By what words people speak of an attribute, whatever its value is.
-_SPOKEN = {
-    "home": "live living flat apartment house home place moved based",
-    "employer": "work working job boss employed company office",
-    "occupation": "work working job as am is",
-    "study": "study student studying degree university",
-    "university": "study student studying degree",
-    "enrolled": "study student year semester university",
-    "bond": "single girlfriend boyfriend partner husband wife fiance fiancee engaged married together",
-    "drives": "car drive drives",
-    "commute": "work office bus train tram bike car walk cycle",
-    "standing": "student unemployed job looking work retired",
-    "expecting": "pregnant expecting baby born due",
-    "household": "alone live flat share flatmate",
-    "diet": "vegan vegetarian meat eat eats",
-    "alcohol": "drink alcohol wine beer",
-    "smoking": "smoke smokes smoking cigarette",
-    "weight": "weigh weighs kilos kg",
-    "hair": "hair",
-    "hair colour": "hair",
-    "salary": "earn earns salary",
-    "hours": "work hours days full part time",
-    "stage": "kindergarten nursery school",
-}
-_WIDER = {
-    "puppy": "dog pet pets",
-    "kitten": "cat pet pets",
-    "dog": "pet pets",
-    "cat": "pet pets",
-    "son": "kids children",
-}
-_WIDER |= {"daughter": "kids children", "baby": "kids children pregnant"}
+MOST_READ = 3
+"""At most so many older statements are read beside a new one: of those looked through, the closest."""
+_LOOKED_THROUGH = 256  # A scope of fewer statements is looked through whole, a larger one by its words.
+_BY_WORDS = 48
+_WORDS = 0.02  # What a point of BM25 counts beside a cosine,
+_NEAR = 0.0  # and how close a statement must be to be read.
 
 
-def older_statements(memory: Memory, store: MemoryStore) -> list[tuple[Memory, Comparison]]:
+def older_statements(memory: Memory, store: MemoryStore) -> list[tuple[Memory, Stance]]:
     """The memories of the same scope that a new one changes or says again, or that change it, the closest first.
 
-    They hold today, or held when the new one began: a history can be told in any order.
+    They hold today, or held when the new one began: a history can be told in any order. Raises JudgeError if the model
+    that reads them is missing.
     """
-    scopes, close = [memory.scope], dict[int, Comparison]()
+    scopes = [memory.scope]
     with store.seeing(scopes):
-        within = store.scope_numbers(scopes)
-        hits = store.lexicon.search(_asked(_beginning(memory.content)), within, MOST_OLDER)
-        said = store.statements([number for number, _ in hits], within)
-        for number, _ in hits:
-            older = said.get(number)
-            if (
-                older is None
-                or older.id == memory.id
-                or not (older.valid_until is None or older.holds_at(memory.begins))
-            ):
-                continue
-            if (comparison := compared(memory, older)).stance is not Stance.APART:
-                close[number] = comparison
-        rows = store.rows(list(close), scopes)
-    return [(rows[number], comparison) for number, comparison in close.items() if number in rows]
+        found, close = _candidates(memory, store)
+        ranked = sorted(found, key=close.__getitem__, reverse=True)[:MOST_READ]
+        chosen = [number for number in ranked if close[number] >= _NEAR]
+        stances = dict(zip(chosen, compare_all([_pair(memory, found[one]) for one in chosen]), strict=True))
+        rows = store.rows([number for number in chosen if stances[number] is not Stance.APART], scopes)
+    return [(rows[number], stances[number]) for number in chosen if number in rows]
 
 
-def compared(memory: Memory, other: Memory | Statement) -> Comparison:
-    """How a new memory stands to one that is there: the one that began later is read as the newer statement."""
-    content = _beginning(memory.content)
-    if other.begins > memory.begins:
-        return compare(content, other.content)
-    return compare(other.content, content)
-
-
-def said_already(memory: Memory, older: Sequence[tuple[Memory, Comparison]]) -> Memory | None:
-    """Which of its `older_statements` says what a new memory says in other words, which add nothing.
+def said_already(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> Memory | None:
+    """Which of its `older_statements` says what a new memory says in other words, which add no name or number.
 
     Turns of a conversation all stay.
     """
     if memory.kind == "turn":
         return None
-    again = (other for other, one in older if one.stance is Stance.AGAIN)
-    same = (other for other in again if other.kind == memory.kind and adds_nothing(other.content, memory.content))
-    return next(same, None)
+    same = (other for other, stance in older if stance is Stance.AGAIN and other.kind == memory.kind)
+    return next((other for other in same if _names(memory.content) <= _names(other.content)), None)
 
 
-def _beginning(content: str) -> str:
-    return " ".join(content.split()[:_LONGEST])
+def _candidates(memory: Memory, store: MemoryStore) -> tuple[dict[int, Statement], dict[int, float]]:
+    """The statements that the new one is compared with, by number, and how close each is."""
+    within = store.scope_numbers([memory.scope])
+    hits = dict(store.lexicon.search(beginning(memory.content), within, _BY_WORDS))
+    is_small = sum(count for count, _ in store.extent(memory.scope)) <= _LOOKED_THROUGH
+    there = store.all_statements(within) if is_small else store.statements(list(hits), within)
+    found = {
+        number: other
+        for number, other in there.items()
+        if other.id != memory.id and (other.valid_until is None or other.holds_at(memory.begins))
+    }
+    pairs = [(beginning(older), beginning(newer)) for older, newer in (_pair(memory, one) for one in found.values())]
+    if not pairs:
+        return {}, {}
+    close = finder.get().closeness(pairs).tolist()
+    return found, {number: one + _WORDS * hits.get(number, 0.0) for number, one in zip(found, close, strict=True)}
 
 
-def _asked(content: str) -> str:
-    """The words to look for: those of the statement, and how people speak of what it is about."""
-    spoken = [_SPOKEN.get(reading.attribute, "") for reading in readings(content)]
-    known = [word for clause in clauses(content) for word in re.findall(r"\w+", fold(clause.text))]
-    return " ".join([content, *dict.fromkeys(spoken), *(_WIDER[word] for word in known if word in _WIDER)])
+def _pair(memory: Memory, other: Statement) -> tuple[str, str]:
+    """What both say, the one that began earlier first."""
+    one, two = memory.content, other.content
+    return (one, two) if other.begins > memory.begins else (two, one)
+
+
+def _names(text: str) -> frozenset[str]:
+    """The names and numbers of a statement, as its first word may be one, too."""
+    written = (part for part in text.split() if part[:1].isupper() or any(map(str.isdigit, part)))
+    return frozenset(word for part in written for word in words(part) if word not in FUNCTION_WORDS)

@@ -113,6 +113,12 @@ class MemoryReader:
         rows = self._session.lookup(select, numbers)
         return {number: Statement(*values) for number, *values in rows if values[0] in scopes}
 
+    def all_statements(self, scopes: Sequence[int]) -> dict[int, Statement]:
+        """As `statements`, of all memories in these scopes (by number)."""
+        select = f"SELECT number, {STATEMENT_COLUMNS} FROM memories WHERE scope = ?"  # noqa: S608
+        rows = [row for scope in scopes for row in self._session.query(select, (scope,))]
+        return {number: Statement(*values) for number, *values in rows}
+
     def scopes(self) -> dict[Scope, int]:
         """How many memories each scope holds, in alphabetical order; for whoever runs the store."""
         with self.seeing(None):

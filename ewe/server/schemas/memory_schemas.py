@@ -224,12 +224,11 @@ class RevisionList(AnswerModel):
 
 
 class SupersededMemory(AnswerModel):
-    """A memory whose place another one took, when (seconds since 1970) and why; by: null if that was deleted."""
+    """A memory whose place another one took, and when (seconds since 1970); by: null if that was deleted."""
 
     memory: WireMemory
     at: float
     by: WireMemory | None
-    because: str
     text: str
 
 

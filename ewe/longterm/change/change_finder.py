@@ -1,0 +1,63 @@
+"""Which older statements a newer one may change: vectors of their words, which need no model to run.
+
+A statement's vector is the weighted sum of its word pieces' vectors in the built-in judge, through one of two
+matrices: one for older statements, one for newer ones. They were trained so that "We have no pets" and "The puppy
+chewed my shoes" are close (`scripts/train_change_reader.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ewe.config.lazy import Lazy
+from ewe.longterm.change.change_reading import MODEL
+from ewe.verification.judges.checkpoints import builtin_path
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_WORDS = "bert.embeddings.word_embeddings.weight"
+_MOST_PIECES = 96
+
+
+class StatementFinder:
+    """The vectors, float32 [dimension]; weights: float32 [vocabulary, dimension] per side, of each word piece."""
+
+    def __init__(self, tokenizer: Tokenizer, older: NDArray[np.float32], newer: NDArray[np.float32]) -> None:
+        self._tokenizer = tokenizer
+        self._older, self._newer = (lru_cache(1 << 14)(partial(self._vector, side)) for side in (older, newer))
+
+    @classmethod
+    def load(cls, judge: Path | None = None) -> StatementFinder:
+        """That of the package."""
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
+
+        judge = judge or builtin_path()
+        weights, trained = load_file(judge / "model.safetensors"), load_file(MODEL / "finder.safetensors")
+        words = weights[_WORDS].astype(np.float32) * weights[f"{_WORDS}.scale"][:, None]
+        words = (words - words.mean(0)) * trained["weights"].astype(np.float32)[:, None]
+        older, newer = (words @ trained[side].astype(np.float32) for side in ("older", "newer"))
+        tokenizer = Tokenizer.from_file(str(judge / "tokenizer.json"))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return cls(tokenizer, older, newer)
+
+    def closeness(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        """Of pairs of an older and a newer statement: cosines float32 [pairs]."""
+        return np.array([self._older(older) @ self._newer(newer) for older, newer in pairs], np.float32)
+
+    def _vector(self, weights: NDArray[np.float32], text: str) -> NDArray[np.float32]:
+        pieces = self._tokenizer.encode(text, add_special_tokens=False).ids[:_MOST_PIECES]
+        total: NDArray[np.float32] = weights[pieces].sum(0)
+        return total / np.float32(max(float(np.linalg.norm(total)), 1e-6))
+
+
+finder = Lazy(StatementFinder.load)
+"""Loaded when it is first needed."""
