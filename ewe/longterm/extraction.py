@@ -4,15 +4,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ewe.longterm.lasting import lasts
-from ewe.longterm.plain_writing import plainly_written
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.referring import resolved
+from ewe.longterm.rule_facts import facts_by_rules, sentences_of_turn
 from ewe.longterm.scoring.contradictions import LEAST_STRENGTH, is_personal
 from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR
 from ewe.longterm.service import MemoryService
-from ewe.longterm.third_person import in_third_person, own_words
-from ewe.longterm.turn_statements import statements
 from ewe.text.conversation import Conversation
 from ewe.text.english import FUNCTION_WORDS, stem
 from ewe.text.prompt_injection import (
@@ -20,7 +16,6 @@ from ewe.text.prompt_injection import (
     spells_control_tokens,
     without_control_tokens,
 )
-from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import words
 from ewe.types.sampling_params import SamplingParams
 from ewe.verification.endpoint.protocol import CompletionError
@@ -32,7 +27,6 @@ Extractor = Callable[[str, str], list[str]]
 """Facts from what a speaker, whose name comes first, says; each names its subject."""
 
 _LONGEST_FACT = 160  # characters
-_LONGEST_TURN = 2000
 _MOST_FACTS = 3
 _LEAST_WORDS = 4  # of a sentence that tells something
 _YOU = frozenset({"you", "your", "yours", "you're", "you've", "you'll", "you'd", "let's"})
@@ -61,16 +55,6 @@ _EXAMPLES: tuple[tuple[str, str, list[str]], ...] = (
 )
 
 
-def facts_by_rules(speaker: str, text: str) -> list[str]:
-    """What somebody tells of themselves and theirs in English that is worth keeping, in the third person.
-
-    Nothing is added.
-    """
-    said = ((sentence, statements(sentence)) for sentence in _sentences(own_words(plainly_written(text))))
-    told = (in_third_person(statement, speaker) for statement in resolved(said) if lasts(statement))
-    return [fact for fact in dict.fromkeys(told) if fact and not addresses_the_reader(fact)]
-
-
 class FactExtractor:
     """Has a model write down at most three facts of what somebody says in English.
 
@@ -85,7 +69,7 @@ class FactExtractor:
 
         Raises CompletionError where the model fails, JudgeError as the judge does.
         """
-        told = " ".join(sentence for sentence in _sentences(text) if _tells(sentence))
+        told = " ".join(sentence for sentence in sentences_of_turn(text) if _tells(sentence))
         if not told:
             return []
         answer = self._chat(_conversation(speaker, told), _PARAMS)
@@ -125,12 +109,6 @@ def taken_from(extract: Extractor, speaker: str, text: str) -> list[tuple[str, M
     """Facts from what somebody says: each with its source, and metadata of what was said. Raises CompletionError."""
     source = MemorySource("model", "extraction", WRITE_TIME_PRIOR["model"])
     return [(fact, source, {"said_by": speaker, "said": text[:500]}) for fact in extract(speaker, text)]
-
-
-def _sentences(text: str) -> list[str]:
-    clean = without_control_tokens(text[:_LONGEST_TURN])
-    found = [clean[start:end].strip() for start, end in SentenceSplitter().split(clean)]
-    return found[:-1] if len(text) > _LONGEST_TURN else found  # the last may have been cut before its "not"
 
 
 def _conversation(speaker: str, told: str) -> Conversation:

@@ -175,3 +175,11 @@ def test_a_long_text_is_never_superseded(memories: MemoryService) -> None:
     assert isinstance(memories.add(long, ANN, ME), Memory)
     memories.add(BERGEN, ANN, ME)
     assert memories.superseded(ANN) == []
+
+
+def test_of_turns_only_those_that_tell_a_fact_are_compared(memories: MemoryService) -> None:
+    told = memories.add("I live in Porto.", ANN, ME, "turn")
+    memories.add("Wow, congrats on the move, Ben!", ANN, ME, "turn")
+    assert memories.superseded(ANN) == []
+    memories.add("I moved to Bergen.", ANN, ME, "turn")
+    assert [one.memory.id for one in memories.superseded(ANN)] == [told.id]

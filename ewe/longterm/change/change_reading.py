@@ -6,7 +6,7 @@ loaded when it is first needed.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -37,12 +37,11 @@ class Stance(Enum):
 class Thresholds:
     """The probabilities from which on a statement is out of date, or said again.
 
-    possible: from which on it is out of date if the words give one attribute another value ("I live in Berlin", "I live
-    in Paris"): the model knows few names.
+    changed_turn: of turns of a conversation.
     """
 
     changed: float
-    possible: float
+    changed_turn: float
     again: float
 
 
@@ -51,12 +50,16 @@ def compare(older: str, newer: str) -> Stance:
     return compare_all([(older, newer)])[0]
 
 
-def compare_all(pairs: Sequence[tuple[str, str]]) -> list[Stance]:
-    """Of pairs of an older and a newer statement; raises JudgeError if the model cannot be read."""
+def compare_all(pairs: Sequence[tuple[str, str]], are_turns: bool = False) -> list[Stance]:
+    """Of pairs of an older and a newer statement; are_turns: of a conversation, which say much else.
+
+    Raises JudgeError if the model cannot be read.
+    """
     short = [(older, beginning(newer)) for older, newer in pairs]
     asked = [pair for pair in short if pair[0] != pair[1] and len(pair[0].split()) <= LONGEST]
     read = dict(zip(asked, _reader.get().judge(asked), strict=True)) if asked else {}
     limits = _thresholds.get()
+    limits = replace(limits, changed=limits.changed_turn) if are_turns else limits
     return [_stance(pair, read, limits) for pair in short]
 
 
@@ -68,10 +71,17 @@ def beginning(content: str) -> str:
 def _stance(pair: tuple[str, str], read: Mapping[tuple[str, str], NDArray[np.float32]], limits: Thresholds) -> Stance:
     if pair not in read:
         return Stance.AGAIN if pair[0] == pair[1] else Stance.APART
-    changed = read[pair][_CHANGED]
-    if changed >= limits.changed or (changed >= limits.possible and same_attribute(*pair)):
+    if read[pair][_CHANGED] >= limits.changed or _gives_another_value(*pair):
         return Stance.CHANGED
     return Stance.AGAIN if read[pair][_AGAIN] >= limits.again else Stance.APART
+
+
+def _gives_another_value(older: str, newer: str) -> bool:
+    """Whether both are alike but for a value of which there is one: "I live in Berlin", "I live in Paris".
+
+    The model knows too few names for that. What people prefer is not one thing: trains, and the aisle seat.
+    """
+    return same_attribute(older, newer) and "prefer" not in newer.lower()
 
 
 def _load() -> CachedJudge:

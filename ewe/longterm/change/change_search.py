@@ -1,10 +1,12 @@
 """Older statements that a new one may take the place of, and how it stands to them."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 from ewe.longterm.change.change_finder import finder
 from ewe.longterm.change.change_reading import Stance, beginning, compare_all
 from ewe.longterm.records import Memory
+from ewe.longterm.rule_facts import tells_a_fact
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.memory_rows import Statement
 from ewe.text.english import FUNCTION_WORDS
@@ -21,15 +23,20 @@ _NEAR = 0.0  # and how close a statement must be to be read.
 def older_statements(memory: Memory, store: MemoryStore) -> list[tuple[Memory, Stance]]:
     """The memories of the same scope that a new one changes or says again, or that change it, the closest first.
 
-    They hold today, or held when the new one began: a history can be told in any order. Raises JudgeError if the model
-    that reads them is missing.
+    They hold today, or held when the new one began: a history can be told in any order. Turns of conversations are
+    compared only where both tell a fact, and must be surer: most are talk, in which nothing ends. Raises JudgeError if
+    the model that reads them is missing.
     """
-    scopes = [memory.scope]
+    scopes, is_turn = [memory.scope], memory.kind == "turn"
+    if is_turn and not tells_a_fact(memory.content):
+        return []
     with store.seeing(scopes):
         found, close = _candidates(memory, store)
-        ranked = sorted(found, key=close.__getitem__, reverse=True)[:MOST_READ]
-        chosen = [number for number in ranked if close[number] >= _NEAR]
-        stances = dict(zip(chosen, compare_all([_pair(memory, found[one]) for one in chosen]), strict=True))
+        ranked = (one for one in sorted(found, key=close.__getitem__, reverse=True) if close[one] >= _NEAR)
+        told = (one for one in ranked if not is_turn or tells_a_fact(found[one].content))
+        chosen = list(islice(told, MOST_READ))
+        read = compare_all([_pair(memory, found[one]) for one in chosen], is_turn)
+        stances = dict(zip(chosen, read, strict=True))
         rows = store.rows([number for number in chosen if stances[number] is not Stance.APART], scopes)
     return [(rows[number], stances[number]) for number in chosen if number in rows]
 

@@ -1,0 +1,36 @@
+"""Facts that rules of English take from what somebody says of themselves and theirs."""
+
+from functools import lru_cache
+
+from ewe.longterm.lasting import lasts
+from ewe.longterm.plain_writing import plainly_written
+from ewe.longterm.referring import resolved
+from ewe.longterm.third_person import in_third_person, own_words
+from ewe.longterm.turn_statements import statements
+from ewe.text.prompt_injection import addresses_the_reader, without_control_tokens
+from ewe.text.sentences import SentenceSplitter
+
+_LONGEST_TURN = 2000  # characters
+
+
+def facts_by_rules(speaker: str, text: str) -> list[str]:
+    """What somebody tells of themselves and theirs in English that is worth keeping, in the third person.
+
+    Nothing is added.
+    """
+    said = ((sentence, statements(sentence)) for sentence in sentences_of_turn(own_words(plainly_written(text))))
+    told = (in_third_person(statement, speaker) for statement in resolved(said) if lasts(statement))
+    return [fact for fact in dict.fromkeys(told) if fact and not addresses_the_reader(fact)]
+
+
+@lru_cache(maxsize=1 << 14)
+def tells_a_fact(text: str) -> bool:
+    """Whether rules take a fact from a turn: it is not all greeting, thanks, praise, mood or question."""
+    return bool(facts_by_rules("Ann", text))
+
+
+def sentences_of_turn(text: str) -> list[str]:
+    """The whole sentences of a turn, or of the beginning of a long one, without control tokens."""
+    clean = without_control_tokens(text[:_LONGEST_TURN])
+    found = [clean[start:end].strip() for start, end in SentenceSplitter().split(clean)]
+    return found[:-1] if len(text) > _LONGEST_TURN else found  # the last may have been cut before its "not"
