@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ewe.engine.sentence_checks import Attempt, Progress, SentenceState
 from ewe.text.quotation import Place, Quotation, quotations
 from ewe.text.search_text import is_small_talk
-from ewe.text.sentences import ENDED
 from ewe.types import Lane, Passage, ScoredPassage, VerificationResult
 
 if TYPE_CHECKING:
@@ -64,11 +63,6 @@ class Answer:
     def is_finished(self) -> bool:
         """Whether the text has ended; a rewind reopens it."""
         return self.sequence.finish is not None
-
-    def is_cut_off(self, sentence: int) -> bool:
-        """Whether a sentence is the last one, which the limit on tokens cut short."""
-        is_last = self.sequence.finish == "length" and sentence == len(self.sentences) - 1
-        return is_last and ENDED.search(self.words(sentence)) is None
 
     @property
     def has_grammar(self) -> bool:

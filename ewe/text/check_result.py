@@ -12,9 +12,6 @@ NO_CLAIM = "no checkable claim"
 CODE = f"{NO_CLAIM}: code"
 """The reason of what stands in a fence of code."""
 
-CUT_OFF = f"{NO_CLAIM}: cut off"
-"""The reason of a last sentence that the limit on tokens cut short."""
-
 REPEATS, LOOPS = "repeats an earlier sentence", "repeats itself"
 """What a result says of a sentence that has been said before, and of one that goes round in circles."""
 

@@ -15,7 +15,7 @@ from ewe.config import Config
 from ewe.engine import inflight_batch
 from ewe.engine.sampler import Token
 from ewe.engine.sentence_checks import Attempt, SentenceState
-from ewe.text.check_result import CUT_OFF, REPEATS
+from ewe.text.check_result import REPEATS
 from ewe.types import (
     Claim,
     Generation,
@@ -59,15 +59,6 @@ def redrawn(verifier: Answers, *wordings: str) -> Any:
         return text[len(context[context.rindex(":") + 1 :])]
 
     return next_character
-
-
-@pytest.mark.parametrize(("max_tokens", "checked"), [(8, ["Aa."]), (10, ["Aa.", "Bb cc."])])
-def test_a_last_sentence_that_the_limit_cut_short_is_not_checked(max_tokens: int, checked: list[str]) -> None:
-    verifier = Answers({})
-    generation = write(config(), words("Aa. Bb cc. Dd."), verifier, SamplingParams(max_tokens=max_tokens))
-    assert [request.sentence for request in verifier.seen] == checked
-    last = generation.sentences[-1]
-    assert (last.reason, last.verdict) == (("", YES) if len(checked) == 2 else (CUT_OFF, Verdict.NOT_CHECKED))
 
 
 def test_a_refuted_sentence_is_written_again_until_it_holds() -> None:
