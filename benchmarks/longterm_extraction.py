@@ -20,7 +20,8 @@ from typing import Any
 
 from benchmarks.common import ROOT, parse_arguments, report
 from ewe.evaluation.memory.selective_sets import locomo_sessions
-from ewe.longterm.extraction import Chat, Extractor, FactExtractor, facts_by_rules
+from ewe.longterm.extraction import Chat, Extractor, FactExtractor
+from ewe.longterm.rule_facts import facts_by_rules
 from ewe.text.conversation import Conversation
 from ewe.text.english import FUNCTION_WORDS, stem
 from ewe.text.words import words

@@ -27,7 +27,8 @@ from typing import Any
 
 from benchmarks.common import parse_arguments, report
 from benchmarks.verdicts import shares
-from ewe.longterm.extraction import Extractor, facts_by_rules
+from ewe.longterm.extraction import Extractor
+from ewe.longterm.rule_facts import facts_by_rules
 from ewe.text.english import FUNCTION_WORDS, is_irregular_past, stem, words_of
 from ewe.text.words import fold, words
 

@@ -9,13 +9,14 @@ from ewe.errors import ConfigError, InvalidRequestError
 from ewe.longterm import records
 from ewe.longterm.asked_time import Time, seconds
 from ewe.longterm.default_memory import DEFAULTS, default_memory
-from ewe.longterm.extraction import Extractor, facts_by_rules, taken_from
+from ewe.longterm.extraction import Extractor, taken_from
 from ewe.longterm.local_memories import LocalMemories
 from ewe.longterm.memory_backend import MemoryBackend
 from ewe.longterm.memory_search import visible
 from ewe.longterm.recall import Recall, Recalled
 from ewe.longterm.records import MemorySource, Revision, Scope
 from ewe.longterm.remote_memories import RemoteMemories
+from ewe.longterm.rule_facts import facts_by_rules
 from ewe.longterm.scoring.verimem import write_time_prior
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from longterm_parts import new_store
 
-from ewe.longterm.extraction import ConversationMemory, FactExtractor, facts_by_rules
+from ewe.longterm.extraction import ConversationMemory, FactExtractor
 from ewe.longterm.records import Memory, MemorySource, Scope
+from ewe.longterm.rule_facts import facts_by_rules
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.verification.endpoint.protocol import CompletionError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ewe.longterm.extraction import facts_by_rules
 from ewe.longterm.plain_writing import plainly_written
+from ewe.longterm.rule_facts import facts_by_rules
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.longterm_turns import FURTHER, HALVES, Kept, finds, read
-from ewe.longterm.extraction import facts_by_rules
 from ewe.longterm.lasting import lasts
 from ewe.longterm.plain_writing import plainly_written
+from ewe.longterm.rule_facts import facts_by_rules
 from ewe.longterm.turn_statements import statements
 
 
