@@ -8,8 +8,7 @@ from dataclasses import replace
 from ewe.config.config_evidence import SEARCH_TOP_K
 from ewe.config.lazy import warm
 from ewe.longterm.background_vectors import BackgroundEmbedding
-from ewe.longterm.change.change_reading import Stance
-from ewe.longterm.change.change_search import older_statements
+from ewe.longterm.change.change_search import older_statements, says_again
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
 from ewe.longterm.memory_search import MemorySearch
 from ewe.longterm.past import as_it_was
@@ -114,7 +113,7 @@ class MemoryService(MemoryWriter):
     def knows(self, memory: Memory) -> bool:
         """Whether a memory of its scope that holds says the same, also in other words."""
         told = replace(memory, content=" ".join(memory.content.split()), observed_at=self._clock())
-        if any(stance is Stance.AGAIN for _, stance in older_statements(told, self.store)):
+        if says_again(told, older_statements(told, self.store)):
             return True
         return any(one.scope == told.scope for one in agreeing(self.relations(told)))
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from ewe.longterm.change.change_reading import Stance
-from ewe.longterm.change.change_search import older_statements, said_already
+from ewe.longterm.change.change_search import older_statements, read_stances, said_already
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.memory_search import MemorySearch, visible
 from ewe.longterm.neighbouring import key_of, neighbours
@@ -143,7 +143,7 @@ class MemoryWriter:
         while there is None:
             before, rounds = (self._written, self.store.extent(memory.scope)), rounds + 1
             found = self.relations(memory, found)
-            older_statements(memory, self.store)  # What is read here is known, and keeps nobody waiting, in `_write`.
+            read_stances(memory, self.store)  # What is read here is known, and keeps nobody waiting, in `_write`.
             with self.store.transaction():
                 memory, there = self._known(memory, contradicts)
                 # Others may have written while the judge read, in other processes too: that is compared as well.

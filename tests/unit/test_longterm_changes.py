@@ -124,6 +124,13 @@ def test_what_is_said_again_is_kept_once_with_its_new_words_in_the_history(memor
     assert memories.knows(Memory("new", "I'm employed at Ikea.", scope=ANN))
 
 
+def test_another_number_is_not_the_same_again(memories: MemoryService) -> None:
+    old = memories.add("My phone number is 0170 555 123.", ANN, ME)
+    new = "My phone number is 0170 555 987."
+    assert not memories.knows(Memory("new", new, scope=ANN))
+    assert memories.add(new, ANN, ME).id != old.id
+
+
 def test_turns_of_a_conversation_all_stay_and_no_judge_is_asked_about_them(store: MemoryStore) -> None:
     class Silent(YearJudge):
         def judge(self, pairs):  # type: ignore[no-untyped-def]

@@ -27,18 +27,25 @@ def older_statements(memory: Memory, store: MemoryStore) -> list[tuple[Memory, S
     compared only where both tell a fact, and must be surer: most are talk, in which nothing ends. Raises JudgeError if
     the model that reads them is missing.
     """
-    scopes, is_turn = [memory.scope], memory.kind == "turn"
-    if is_turn and not tells_a_fact(memory.content):
-        return []
+    scopes = [memory.scope]
     with store.seeing(scopes):
+        stances = read_stances(memory, store)
+        rows = store.rows([number for number, stance in stances.items() if stance is not Stance.APART], scopes)
+    return [(rows[number], stance) for number, stance in stances.items() if number in rows]
+
+
+def read_stances(memory: Memory, store: MemoryStore) -> dict[int, Stance]:
+    """How a new memory stands to the closest older ones, by number; what was read once is known from then on."""
+    is_turn = memory.kind == "turn"
+    if is_turn and not tells_a_fact(memory.content):
+        return {}
+    with store.seeing([memory.scope]):
         found, close = _candidates(memory, store)
-        ranked = (one for one in sorted(found, key=close.__getitem__, reverse=True) if close[one] >= _NEAR)
-        told = (one for one in ranked if not is_turn or tells_a_fact(found[one].content))
-        chosen = list(islice(told, MOST_READ))
-        read = compare_all([_pair(memory, found[one]) for one in chosen], is_turn)
-        stances = dict(zip(chosen, read, strict=True))
-        rows = store.rows([number for number in chosen if stances[number] is not Stance.APART], scopes)
-    return [(rows[number], stances[number]) for number in chosen if number in rows]
+    ranked = (one for one in sorted(found, key=close.__getitem__, reverse=True) if close[one] >= _NEAR)
+    told = (one for one in ranked if not is_turn or tells_a_fact(found[one].content))
+    chosen = list(islice(told, MOST_READ))
+    read = compare_all([_pair(memory, found[one]) for one in chosen], is_turn)
+    return dict(zip(chosen, read, strict=True))
 
 
 def said_already(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> Memory | None:
@@ -48,8 +55,16 @@ def said_already(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> Memo
     """
     if memory.kind == "turn":
         return None
-    same = (other for other, stance in older if stance is Stance.AGAIN and other.kind == memory.kind)
-    return next((other for other in same if _names(memory.content) <= _names(other.content)), None)
+    return next((other for other in says_again(memory, older) if other.kind == memory.kind), None)
+
+
+def says_again(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> list[Memory]:
+    """Which of its `older_statements` a new memory says again without another name or number.
+
+    Two phone numbers are alike to the model that reads them.
+    """
+    again = (other for other, stance in older if stance is Stance.AGAIN)
+    return [other for other in again if _names(memory.content) <= _names(other.content)]
 
 
 def _candidates(memory: Memory, store: MemoryStore) -> tuple[dict[int, Statement], dict[int, float]]:
@@ -79,4 +94,4 @@ def _pair(memory: Memory, other: Statement) -> tuple[str, str]:
 def _names(text: str) -> frozenset[str]:
     """The names and numbers of a statement, as its first word may be one, too."""
     written = (part for part in text.split() if part[:1].isupper() or any(map(str.isdigit, part)))
-    return frozenset(word for part in written for word in words(part) if word not in FUNCTION_WORDS)
+    return frozenset(word for part in written for word in words(part) if word.partition("'")[0] not in FUNCTION_WORDS)
