@@ -12,11 +12,18 @@ NOTICE = (ROOT / "NOTICE").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"^(?!EWE|Data)(\S+/\S+)$", NOTICE, re.M))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 KINDS = (".jsonl", ".safetensors", ".gguf", ".parquet", ".csv")
-CHANGES = ROOT / "scripts" / "change_training" / "written"
 OURS = {  # written for this, about nobody who exists
     *("ewe/evaluation/doctor.jsonl", "benchmarks/longterm_changes.jsonl", "benchmarks/longterm_turns.jsonl"),
     *("benchmarks/longterm_changes_tuned.jsonl", "benchmarks/longterm_changes_fresh.jsonl"),
     "benchmarks/longterm_histories.jsonl",
+    *(
+        f"scripts/change_training/written/{name}.jsonl"
+        for name in (
+            *("pairs_everyday", "pairs_families", "pairs_long_turns", "pairs_plain", "pairs_students"),
+            *("pairs_travellers_and_elders", "pairs_work", "histories_chats"),
+            *("sets_body_and_leisure", "sets_home", "sets_work_and_things"),
+        )
+    ),
     "benchmarks/longterm_turns_tuned.jsonl",
 }
 
@@ -24,7 +31,7 @@ OURS = {  # written for this, about nobody who exists
 def data_files() -> set[str]:
     found = {path for part in ("ewe", "benchmarks", "scripts", "configs", "docs") for path in (ROOT / part).rglob("*")}
     is_data = (path for path in found if path.suffix in KINDS or path.name == "tokenizer.json")
-    return {str(path.relative_to(ROOT)) for path in is_data if path.parent != CHANGES}
+    return {str(path.relative_to(ROOT)) for path in is_data}
 
 
 def test_all_data_and_weights_are_in_the_notice() -> None:

@@ -19,6 +19,7 @@ from tests.unit.longterm_parts import YearJudge, new_store
 ANN, ME = Scope("ann"), MemorySource("user", "ann", 0.7)
 PORTO, BERGEN = "I live in Porto.", "I moved to Bergen in spring."
 DAY = 86400.0
+MISSED = pytest.mark.xfail(strict=True, reason="the rules that were here before read it, the model does not")
 
 
 @pytest.fixture
@@ -35,10 +36,33 @@ def memories(store: MemoryStore) -> MemoryService:
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
+        pytest.param(
+            "My flat in Porto has no lift.", "The curtains for our new place in Bergen came today.", marks=MISSED
+        ),
         ("I live in Porto.", "I moved to Bergen in spring."),
+        pytest.param("I work for a small bakery.", "My first week at Siemens was exhausting.", marks=MISSED),
+        ("Dora works at the library.", "Dora was laid off by the library."),
+        ("I play the trumpet.", "I gave up the trumpet."),
+        ("My boyfriend Milo is a baker.", "My ex-boyfriend Milo still has my keys."),
+        ("Lena is engaged to Piet.", "Lena and Piet got married in May."),
+        ("We have no pets.", "The new puppy chewed my shoes."),
+        ("Our cat Miez sleeps all day.", "Miez died last week."),
+        ("My dentist is Dr. Voss.", "My new dentist is much gentler."),
+        ("The choir practice is on Mondays.", "Choir practice moved to Thursdays."),
+        ("I take 20 mg of the statin.", "They raised the statin to 40 mg."),
+        ("I weigh 90 kilos.", "I'm down to 83 kilos."),
+        pytest.param("I take the bus to work.", "I switched to the bike.", marks=MISSED),
+        pytest.param("My phone number is 0170 555 123.", "My phone number is 0170 555 987.", marks=MISSED),
+        pytest.param("I prefer tea in the morning.", "I prefer coffee in the morning.", marks=MISSED),
+        pytest.param("My wife's six months pregnant.", "The baby slept five hours last night.", marks=MISSED),
+        ("I eat meat every day.", "Since that film I am vegetarian."),
+        pytest.param(
+            "I work from the office all week.", "The best thing about working from home is my own kettle.", marks=MISSED
+        ),
+        ("I'm engaged to Piet.", "Piet and I called it off."),
+        pytest.param("My number is 0170 555 123 if you need it.", "My number is 0170 555 987.", marks=MISSED),
         ("I work for a small bakery.", "I quit the bakery and work for Siemens now."),
         ("My boyfriend Milo is a baker.", "Milo and I broke up."),
-        ("We have no pets.", "The new puppy chewed my shoes."),
         ("Choir practice is on Mondays.", "Choir practice moved to Thursdays."),
         ("I live in Berlin", "I live in Paris"),
         ("The office opens at nine.", "The office opens at ten."),
@@ -53,14 +77,73 @@ def test_a_newer_statement_takes_the_place_of_an_older_one(older: str, newer: st
     [
         ("I prefer tea in the morning.", "I prefer wine in the evening."),
         ("My work number is 0170 555 123.", "My private number is 0170 555 987."),
-        ("I live in Porto.", "My sister moved to Bergen."),
+        ("I live in Porto.", "My sister's new place in Bergen has a garden."),
+        ("I live in Porto.", "We'd love to move to Bergen."),
+        ("I live in Porto.", "I used to live in Bergen."),
+        ("I live in Porto.", "Are you moving to Bergen?"),
+        ("I live in Norway.", "Our new flat in Bergen is bright."),
         ("I work at Siemens.", "My brother quit Siemens."),
-        ("I speak Danish.", "I'm learning Dutch."),
+        ("My wife plays the cello.", "My ex-wife lives in Rome."),
+        ("I speak Danish.", "I'm learning Dutch now."),
+        ("My dog is called Rex.", "My neighbour's new dog is called Bello."),
+        ("We don't have a car.", "We hired a car for the weekend."),
+        ("I'm in the chess club.", "I joined the rowing club."),
+        pytest.param("My laptop is a Dell.", "My new laptop bag is red.", marks=MISSED),
         ("My bank is ING.", "I walked along the river bank."),
+        ("I drink coffee.", "I drink tea."),
+        ("I live in Porto.", "My sister moved to Bergen."),
+        ("I speak Danish.", "I'm learning Dutch."),
     ],
 )
 def test_both_can_hold(older: str, newer: str) -> None:
     assert compare(older, newer) is Stance.APART
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I live on the ground floor of a tower block in Ulm.", "I left Ulm last week."),
+        ("I share a flat with Noor.", "Living on my own takes some getting used to."),
+        pytest.param("I'm a barista at a café in Ulm.", "I handed in my notice last week.", marks=MISSED),
+        pytest.param("Noor is my girlfriend.", "Noor and I are planning our wedding.", marks=MISSED),
+        ("My cat sleeps on my bed.", "My cat died in the night."),
+        ("We have two budgies.", "We gave the budgies away to a neighbour."),
+        ("I suffer from back pain.", "Since the operation my back pain is gone."),
+        ("I go to the gym a lot.", "I haven't set foot in the gym for months."),
+        ("I'm the treasurer of our club.", "The new treasurer of our club is Noor."),
+        ("I study at Uppsala.", "I transferred to Lund."),
+        ("I weigh 92 kilos.", "The scales said 84 kilos this morning."),
+    ],
+)
+def test_more_ways_of_telling_a_change_are_read(older: str, newer: str) -> None:
+    assert compare(older, newer) is Stance.CHANGED
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I get up at six.", "On Sundays I get up at nine."),
+        ("I weigh 92 kilos.", "My suitcase weighs 23 kilos."),
+        ("We have one dog.", "Our old dog died ten years ago."),
+        ("Our dog is a beagle.", "The dog next door died."),
+        pytest.param("I'm a manager.", "The new manager of the gym is nice.", marks=MISSED),
+        pytest.param("Tim is totally hooked.", "Tim is learning German now.", marks=MISSED),
+        pytest.param("Joanna can't have dairy.", "Joanna can't right now.", marks=MISSED),
+        pytest.param("Taking care of themselves is vital.", "Taking care of themselves is so important.", marks=MISSED),
+        ("Many things can bring you joy without pets.", "He's even keeping my other pets active."),
+        ("I'm stepping into the unknown and hoping for the best.", "I'm ready to give it my best."),
+        ("The world building always blows Nate away.", "Hiking has opened up a whole new world for Joanna."),
+        ("Tim has been wanting to see Oslo.", "Tim is learning Dutch now."),
+        ("Tim hasn't read that yet.", "Tim has been reading stories of travellers."),
+        pytest.param("Wow, Mel. That must've been loud!", "Wow, Mel! Any more concerts coming up?", marks=MISSED),
+        ("I live in Porto.", "We rent a room in Ljubljana in August."),
+        ("I prefer trains to planes.", "I prefer window seats."),
+        ("My sister Ana lives in Porto.", "My sister Rosa lives in Ulm."),
+        pytest.param("My older son is seven.", "My younger son is four.", marks=MISSED),
+    ],
+)
+def test_more_that_sounds_close_can_both_hold(older: str, newer: str) -> None:
+    assert compare(older, newer) is not Stance.CHANGED
 
 
 def test_few_of_the_written_pairs_that_both_hold_are_withdrawn_and_most_changes_are_noticed() -> None:
