@@ -19,8 +19,6 @@ _GAP = re.compile(r"\s+|([。！？｡।؟][。！？｡।؟」』）”’]*)
 _RUN = re.compile(r"\S*")
 _OWN_ENDING = re.compile(r"[。！？｡।؟][。！？｡।؟」』）”’\"')\]»]*\Z")
 _ENDING = re.compile(r"[.!?…][.!?…\"')\]}”’»*]*+\Z")
-ENDED = re.compile(r"[.!?…。！？।؟][\"')\]”’*_\s]*\Z")
-"""What a complete sentence ends with."""
 _ONLY_PUNCTUATION = re.compile(r"[.!?…\"')\]}”’»*]+\Z")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _FENCE = re.compile(r"(?:`{3,}|~{3,})\S*\Z")

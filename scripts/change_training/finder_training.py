@@ -13,15 +13,14 @@ from pathlib import Path
 from random import Random
 
 import torch
-from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize, softplus
 
 from change_training.statements import APART, Pair
+from ewe.longterm.change.change_finder import judge_words, pieces_of
 
-_WORDS = "bert.embeddings.word_embeddings.weight"
-_DIMENSION, _BATCH, _EPOCHS, _MOST_PIECES = 128, 256, 6, 96
+_DIMENSION, _BATCH, _EPOCHS = 128, 256, 6
 _RATES = (1e-3, 3e-2, 1e-2)  # of the matrices, the weights and the scale
 _DROPPED = 0.2  # of the words of a statement
 _APART_WEIGHT = 0.3  # what holds side by side is about the same thing mostly, not always
@@ -32,14 +31,10 @@ class Finder(nn.Module):
 
     def __init__(self, judge: Path, texts: Sequence[str]) -> None:
         super().__init__()
-        packed = load_file(judge / "model.safetensors")
-        words = packed[_WORDS].float() * packed[f"{_WORDS}.scale"][:, None]
-        self.words = words - words.mean(0)
-        self.tokenizer = Tokenizer.from_file(str(judge / "tokenizer.json"))
-        self.tokenizer.no_padding()
-        self.tokenizer.no_truncation()
+        self.tokenizer, words = judge_words(judge)
+        self.words = torch.from_numpy(words)
         frequency = Counter(piece for text in texts for piece in set(self.pieces(text)))
-        rarity = torch.tensor([math.log((len(texts) + 1) / (frequency[i] + 1)) for i in range(len(words))])
+        rarity = torch.tensor([math.log((len(texts) + 1) / (frequency[i] + 1)) for i in range(len(self.words))])
         _, _, axes = torch.linalg.svd(self.words, full_matrices=False)
         self.raw = nn.Parameter(rarity / 5)
         self.older = nn.Parameter(axes[:_DIMENSION].T.clone())
@@ -48,7 +43,7 @@ class Finder(nn.Module):
 
     def pieces(self, text: str) -> list[int]:
         """Its word pieces' numbers."""
-        return list(self.tokenizer.encode(text, add_special_tokens=False).ids[:_MOST_PIECES]) or [0]
+        return pieces_of(self.tokenizer, text) or [0]
 
     def forward(self, texts: Sequence[str], side: Tensor) -> Tensor:
         """Unit vectors [texts, dimension]."""

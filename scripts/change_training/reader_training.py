@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -10,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from builtin_training.optim import set_learning_rate
 from judge_training.export import quantize
+from judge_training.model import rate_at
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ from ewe.longterm.change.change_reading import MAX_TOKENS
 from ewe.verification.judges.builtin_judge import load_int8, read_model
 
 _DROPOUT, _SMOOTHING = 0.1, 0.05
-_BATCH, _WARM_UP = 32, 0.06
+_BATCH = 32
 _FROZEN = "bert.embeddings."
 _TOO_CLOSE, _CLOSEST = 3, 30  # places of the statements beside which others are put
 _NAMES = ("Ann", "Ben", "Mei", "Omar", "Ines", "Tom", "Ravi", "Lena", "Ada", "Joe", "Zoe", "Ivo")
@@ -84,7 +85,7 @@ def train_epoch(reader: ReaderModel, optimizer: Any, pairs: Sequence[Pair], prog
     parameters = [parameter for parameter in reader.model.parameters() if parameter.requires_grad]
     batches, losses = list(_batches(pairs)), []
     for number, batch in enumerate(batches):
-        set_rate(optimizer, progress + share * number / len(batches))
+        set_learning_rate([optimizer], rate_at(progress + share * number / len(batches)))
         labels = torch.tensor([pair.label for pair in batch])
         loss = cross_entropy(reader.logits(batch), labels, label_smoothing=_SMOOTHING)
         optimizer.zero_grad()
@@ -103,12 +104,6 @@ def build_optimizer(reader: ReaderModel, lr: float) -> torch.optim.Optimizer:
         {"params": [one for name, one in named if "classifier" not in name], "peak_lr": lr},
     ]
     return torch.optim.AdamW(groups, lr=lr, weight_decay=0.01)
-
-
-def set_rate(optimizer: torch.optim.Optimizer, progress: float) -> None:
-    """Warm-up, then a cosine."""
-    for group in optimizer.param_groups:
-        group["lr"] = group["peak_lr"] * min(1.0, progress / _WARM_UP) * 0.5 * (1 + math.cos(math.pi * progress))
 
 
 def drawn(pairs: Sequence[Pair], talk: Sequence[str], random: Random) -> list[Pair]:

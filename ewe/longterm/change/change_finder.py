@@ -34,19 +34,14 @@ class StatementFinder:
         self._older, self._newer = (lru_cache(1 << 14)(partial(self._vector, side)) for side in (older, newer))
 
     @classmethod
-    def load(cls, judge: Path | None = None) -> StatementFinder:
+    def load(cls) -> StatementFinder:
         """That of the package."""
         from safetensors.numpy import load_file
-        from tokenizers import Tokenizer
 
-        judge = judge or builtin_path()
-        weights, trained = load_file(judge / "model.safetensors"), load_file(MODEL / "finder.safetensors")
-        words = weights[_WORDS].astype(np.float32) * weights[f"{_WORDS}.scale"][:, None]
-        words = (words - words.mean(0)) * trained["weights"].astype(np.float32)[:, None]
+        trained = load_file(MODEL / "finder.safetensors")
+        tokenizer, words = judge_words(builtin_path())
+        words = words * trained["weights"].astype(np.float32)[:, None]
         older, newer = (words @ trained[side].astype(np.float32) for side in ("older", "newer"))
-        tokenizer = Tokenizer.from_file(str(judge / "tokenizer.json"))
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
         return cls(tokenizer, older, newer)
 
     def closeness(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
@@ -54,9 +49,26 @@ class StatementFinder:
         return np.array([self._older(older) @ self._newer(newer) for older, newer in pairs], np.float32)
 
     def _vector(self, weights: NDArray[np.float32], text: str) -> NDArray[np.float32]:
-        pieces = self._tokenizer.encode(text, add_special_tokens=False).ids[:_MOST_PIECES]
-        total: NDArray[np.float32] = weights[pieces].sum(0)
+        total: NDArray[np.float32] = weights[pieces_of(self._tokenizer, text)].sum(0)
         return total / np.float32(max(float(np.linalg.norm(total)), 1e-6))
+
+
+def judge_words(judge: Path) -> tuple[Tokenizer, NDArray[np.float32]]:
+    """The tokenizer of a judge in this folder, and the vectors of its word pieces about their mean, float32."""
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    weights = load_file(judge / "model.safetensors")
+    words = weights[_WORDS].astype(np.float32) * weights[f"{_WORDS}.scale"][:, None]
+    tokenizer = Tokenizer.from_file(str(judge / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer, words - words.mean(0)
+
+
+def pieces_of(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The numbers of the word pieces that are read of a statement."""
+    return list(tokenizer.encode(text, add_special_tokens=False).ids[:_MOST_PIECES])
 
 
 finder = Lazy(StatementFinder.load)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from ewe.text.check_result import LOOPS
 from ewe.text.english import AUXILIARIES, DETERMINERS, FUNCTION_WORDS, is_irregular_past, stem, words_of
-from ewe.text.sentences import ENDED
 from ewe.verification.extraction import reasons
 from ewe.verification.extraction.abstentions import abstains
 from ewe.verification.extraction.repeats import loops
@@ -84,6 +83,7 @@ _OWN_VIEW = re.compile(
 )
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_ENDED = re.compile(r"[.!…][\"')\]”’*_\s]*\Z")
 _HEADING = re.compile(r"\s*#{1,6}\s|[^.!?]*:[*_\s]*\Z")
 _HEDGES = words_of("possible possibly unclear unknown uncertain perhaps presumably likely")
 _SMALL = FUNCTION_WORDS | words_of("also well way such as including known considered regarded became become has had")
@@ -106,7 +106,7 @@ def why_no_statement(sentence: str, statement: str) -> str:
         return reason
     if loops(statement):
         return LOOPS
-    if low and low[-1] in _LEADS_ON and not ENDED.search(sentence):
+    if low and low[-1] in _LEADS_ON and not _ENDED.search(sentence):
         return reasons.CUT_OFF
     if _HEADING.match(sentence) or (not _is_clause(statement, low) and statement.strip()):
         return reasons.HEADING
@@ -165,6 +165,6 @@ def _without_number(match: re.Match[str]) -> str:
 
 def _is_clause(text: str, low: Sequence[str]) -> bool:
     """Whether a text is more than a heading or a scrap: it ends as sentences do, or has what may be a verb."""
-    if ENDED.search(text):
+    if _ENDED.search(text):
         return True
     return any(stem(word) in AUXILIARIES or word.endswith("ed") or is_irregular_past(word) for word in low)
