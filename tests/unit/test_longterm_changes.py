@@ -207,9 +207,15 @@ def test_what_is_said_again_is_kept_once_with_its_new_words_in_the_history(memor
     assert memories.knows(Memory("new", "I'm employed at Ikea.", scope=ANN))
 
 
-def test_another_number_is_not_the_same_again(memories: MemoryService) -> None:
-    old = memories.add("My phone number is 0170 555 123.", ANN, ME)
-    new = "My phone number is 0170 555 987."
+@pytest.mark.parametrize(
+    ("told", "new"),
+    [
+        ("My phone number is 0170 555 123.", "My phone number is 0170 555 987."),
+        ("The hall of Lira is made of brick.", "The hall of Lira is made of stone."),
+    ],
+)
+def test_another_value_is_not_the_same_again(memories: MemoryService, told: str, new: str) -> None:
+    old = memories.add(told, ANN, ME)
     assert not memories.knows(Memory("new", new, scope=ANN))
     assert memories.add(new, ANN, ME).id != old.id
 

@@ -5,8 +5,8 @@ loaded when it is first needed.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.config.lazy import Lazy
+from ewe.longterm.rule_facts import tells_a_fact
 from ewe.longterm.scoring.contradictions import same_attribute
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.checkpoints import Head, builtin_path
@@ -51,16 +52,17 @@ def compare(older: str, newer: str) -> Stance:
 
 
 def compare_all(pairs: Sequence[tuple[str, str]], are_turns: bool = False) -> list[Stance]:
-    """Of pairs of an older and a newer statement; are_turns: of a conversation, which say much else.
+    """Of pairs of an older and a newer statement.
 
-    Raises JudgeError if the model cannot be read.
+    are_turns: of a conversation; most are talk, in which nothing ends. So the model is asked only where both tell a
+    fact, and must be surer. Raises JudgeError if the model cannot be read.
     """
     short = [(older, beginning(newer)) for older, newer in pairs]
-    asked = [pair for pair in short if pair[0] != pair[1] and len(pair[0].split()) <= LONGEST]
-    read = dict(zip(asked, _reader.get().judge(asked), strict=True)) if asked else {}
-    limits = _thresholds.get()
-    limits = replace(limits, changed=limits.changed_turn) if are_turns else limits
-    return [_stance(pair, read, limits) for pair in short]
+    stances = {pair: _by_words(*pair) for pair in short}
+    asked = [pair for pair, stance in stances.items() if stance is None and not (are_turns and _is_talk(*pair))]
+    read = _reader.get().judge(asked) if asked else np.zeros((0, 3), np.float32)
+    stances |= {pair: _by_model(row, are_turns) for pair, row in zip(asked, read, strict=True)}
+    return [stances[pair] or Stance.APART for pair in short]
 
 
 def beginning(content: str) -> str:
@@ -68,12 +70,24 @@ def beginning(content: str) -> str:
     return " ".join(content.split()[:LONGEST])
 
 
-def _stance(pair: tuple[str, str], read: Mapping[tuple[str, str], NDArray[np.float32]], limits: Thresholds) -> Stance:
-    if pair not in read:
-        return Stance.AGAIN if pair[0] == pair[1] else Stance.APART
-    if read[pair][_CHANGED] >= limits.changed or _gives_another_value(*pair):
+def _by_words(older: str, newer: str) -> Stance | None:
+    """What the words alone say; None where a model must read them."""
+    if older == newer:
+        return Stance.AGAIN
+    if len(older.split()) > LONGEST:
+        return Stance.APART
+    return Stance.CHANGED if _gives_another_value(older, newer) else None
+
+
+def _is_talk(older: str, newer: str) -> bool:
+    return not (tells_a_fact(newer) and tells_a_fact(older))
+
+
+def _by_model(row: NDArray[np.float32], are_turns: bool) -> Stance:
+    limits = _thresholds.get()
+    if row[_CHANGED] >= (limits.changed_turn if are_turns else limits.changed):
         return Stance.CHANGED
-    return Stance.AGAIN if read[pair][_AGAIN] >= limits.again else Stance.APART
+    return Stance.AGAIN if row[_AGAIN] >= limits.again else Stance.APART
 
 
 def _gives_another_value(older: str, newer: str) -> bool:

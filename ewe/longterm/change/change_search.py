@@ -9,7 +9,7 @@ from ewe.longterm.records import Memory
 from ewe.longterm.rule_facts import tells_a_fact
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.memory_rows import Statement
-from ewe.text.english import FUNCTION_WORDS
+from ewe.text.english import FUNCTION_WORDS, stem, words_of
 from ewe.text.words import words
 
 MOST_READ = 3
@@ -18,14 +18,14 @@ _LOOKED_THROUGH = 256  # A scope of fewer statements is looked through whole, a 
 _BY_WORDS = 48
 _WORDS = 0.02  # What a point of BM25 counts beside a cosine,
 _NEAR = 0.0  # and how close a statement must be to be read.
+_JOINING = FUNCTION_WORDS | words_of("work works working worked employed live lives living")
 
 
 def older_statements(memory: Memory, store: MemoryStore) -> list[tuple[Memory, Stance]]:
     """The memories of the same scope that a new one changes or says again, or that change it, the closest first.
 
-    They hold today, or held when the new one began: a history can be told in any order. Turns of conversations are
-    compared only where both tell a fact, and must be surer: most are talk, in which nothing ends. Raises JudgeError if
-    the model that reads them is missing.
+    They hold today, or held when the new one began: a history can be told in any order. Raises JudgeError if the
+    model that reads them is missing.
     """
     scopes = [memory.scope]
     with store.seeing(scopes):
@@ -36,20 +36,19 @@ def older_statements(memory: Memory, store: MemoryStore) -> list[tuple[Memory, S
 
 def read_stances(memory: Memory, store: MemoryStore) -> dict[int, Stance]:
     """How a new memory stands to the closest older ones, by number; what was read once is known from then on."""
-    is_turn = memory.kind == "turn"
-    if is_turn and not tells_a_fact(memory.content):
-        return {}
     with store.seeing([memory.scope]):
         found, close = _candidates(memory, store)
-    ranked = (one for one in sorted(found, key=close.__getitem__, reverse=True) if close[one] >= _NEAR)
-    told = (one for one in ranked if not is_turn or tells_a_fact(found[one].content))
-    chosen = list(islice(told, MOST_READ))
+    ranked = [one for one in sorted(found, key=close.__getitem__, reverse=True) if close[one] >= _NEAR]
+    is_turn, chosen = memory.kind == "turn", ranked[:MOST_READ]
+    if is_turn and tells_a_fact(memory.content):
+        told = islice((one for one in ranked if tells_a_fact(found[one].content)), MOST_READ)
+        chosen = list(dict.fromkeys([*chosen, *told]))
     read = compare_all([_pair(memory, found[one]) for one in chosen], is_turn)
     return dict(zip(chosen, read, strict=True))
 
 
 def said_already(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> Memory | None:
-    """Which of its `older_statements` says what a new memory says in other words, which add no name or number.
+    """Which of its `older_statements` says what a new memory says in other words, which add nothing.
 
     Turns of a conversation all stay.
     """
@@ -59,12 +58,12 @@ def said_already(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> Memo
 
 
 def says_again(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> list[Memory]:
-    """Which of its `older_statements` a new memory says again without another name or number.
+    """Which of its `older_statements` a new memory says again without a word that tells something else.
 
-    Two phone numbers are alike to the model that reads them.
+    The model alone does not see it: two phone numbers, brick and stone are alike to it.
     """
     again = (other for other, stance in older if stance is Stance.AGAIN)
-    return [other for other in again if _names(memory.content) <= _names(other.content)]
+    return [other for other in again if _content(memory.content) <= _content(other.content)]
 
 
 def _candidates(memory: Memory, store: MemoryStore) -> tuple[dict[int, Statement], dict[int, float]]:
@@ -91,7 +90,7 @@ def _pair(memory: Memory, other: Statement) -> tuple[str, str]:
     return (one, two) if other.begins > memory.begins else (two, one)
 
 
-def _names(text: str) -> frozenset[str]:
-    """The names and numbers of a statement, as its first word may be one, too."""
-    written = (part for part in text.split() if part[:1].isupper() or any(map(str.isdigit, part)))
-    return frozenset(word for part in written for word in words(part) if word.partition("'")[0] not in FUNCTION_WORDS)
+def _content(text: str) -> frozenset[str]:
+    """The stems of what a statement tells, without the words that only join it: works at, is employed at."""
+    told = (word for word in words(text) if word.partition("'")[0] not in _JOINING)
+    return frozenset(map(stem, told))
