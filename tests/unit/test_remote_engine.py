@@ -159,6 +159,45 @@ def test_answers_that_the_end_of_the_engine_aborts_are_told_before_it() -> None:
     assert [event[:2] for event in sent[0]["events"]] == [["served-1", "draft"], ["served-2", "finish"]]
 
 
+def test_an_engine_that_is_closed_is_not_told_dead_before_its_answers_have_ended() -> None:
+    child: Any = object.__new__(EngineChild)
+    sent: list[Any] = []
+    child._closing = threading.Event()
+
+    def status() -> EngineStatus:
+        child._closing.set()  # while this thread is between two looks
+        return STATUS
+
+    child._pipe = SimpleNamespace(send=sent.append)
+    child._engine = SimpleNamespace(status=status, is_alive=False)
+    child._tell_status()
+    assert [list(message) for message in sent] == [["status"]]
+
+
+def test_what_it_sent_before_it_went_is_heard_before_its_end(far: Far) -> None:
+    heard: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    hears_one, may_go_on = threading.Event(), threading.Event()
+
+    def listen(event: StreamEvent) -> None:
+        hears_one.set()
+        assert may_go_on.wait(60)
+        heard.put(event)
+
+    one = opened(far, listen)
+    one.submit(heard.put)
+    assert far.pipe.receive()["do"] == "start"
+    for kind in ("text", "finish"):
+        far.pipe.send({"events": [wire.plain_event(one.request.id, StreamEvent(kind, {"text": "a"}))]})
+    assert hears_one.wait(60)
+    far.hang_up()
+    with pytest.raises(EngineDeadError, match="it was killed"):
+        far.engine.new_verifiers().against(()).verify([])
+    assert heard.empty()
+    may_go_on.set()
+    assert [heard.get(timeout=60).kind, heard.get(timeout=60).kind] == ["text", "finish"]
+    assert str(heard.get(timeout=60)) == "it was killed"
+
+
 def test_what_cannot_be_served_so_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"server\.engine_process: longterm\.path does not go with it"):
         refuse_unservable(Config.from_mapping({"longterm": {"path": "memories"}}))

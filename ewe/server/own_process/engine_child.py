@@ -139,7 +139,7 @@ class EngineChild:
     def _tell_status(self) -> None:
         while not self._closing.wait(STATUS_EVERY_S):
             self._send({"status": asdict(self._engine.status())})
-            if not self._engine.is_alive:
+            if not self._engine.is_alive and not self._closing.is_set():  # one that is closed aborts its answers first
                 self._send({"dead": "the engine loop stopped"})
                 return
 

@@ -114,9 +114,8 @@ class RemoteEngine(ServedEngine):
             try:
                 self._pipe.send(message)
                 return
-            except OSError:  # whoever reads learns more of it
-                self._die(self._process.broken())
-        assert self._death is not None
+            except OSError:  # what it has sent before is still read, and then everybody who waits is told
+                raise self._process.broken() from None
         raise self._death
 
     def _read(self) -> None:
