@@ -3,8 +3,10 @@
 `longterm_turns.jsonl` holds turns as people write them, each with its memories (text, subject, time, negated or not),
 all written by hand for this: the rules were made on the tuned half and on `longterm_turns_tuned.jsonl`, which was
 written later, much of it in long turns, the last 318 in six batches that were each measured before the rules were
-mended on them; the reporting half was written before the rules, for reporting only. As `ewe.Memory.add` does, only what
-the user says is read.
+mended on them; the reporting half was written before the rules, for reporting only. `longterm_turns_fresh.jsonl` was
+written last, in other voices, and labelled by what a reader would keep in whatever words; nothing was made on it but
+that two faults were mended (names with accents, the I of "PL/I"). As `ewe.Memory.add` does, only what the user says is
+read.
 
 An extracted text finds a memory of its turn if it has at least 0.6 of the stems of its content words, begins with the
 same subject (the user, or the same person or thing of theirs), denies if it denies, and is told in the same time.
@@ -34,6 +36,7 @@ from ewe.text.words import fold, words
 
 TURNS = Path(__file__).parent / "longterm_turns.jsonl"
 FURTHER = Path(__file__).parent / "longterm_turns_tuned.jsonl"
+FRESH = Path(__file__).parent / "longterm_turns_fresh.jsonl"
 HALVES = ("tuned", "report")
 _LEAST_FOUND, _LEAST_RIGHT = 0.6, 0.4
 _SPEAKER = "The user"
@@ -186,7 +189,7 @@ def main() -> None:
 
     arguments = parse_arguments(__doc__, add)
     halves = {half: [turn for turn in read() if turn.half == half] for half in HALVES}
-    halves["tuned further"] = read(FURTHER)
+    halves |= {"tuned further": read(FURTHER), "fresh": read(FRESH)}
     if arguments.show:
         print("\n".join(map(_shown, [*halves["tuned"], *halves["tuned further"]])), file=sys.stderr)
     turns = {half: found[:: 20 if arguments.smoke else 1] for half, found in halves.items()}

@@ -29,7 +29,7 @@ _KNOWN = "|".join(sorted(_HE | _SHE | _THEY | _EITHER | _IT, key=len, reverse=Tr
 _NAMED = re.compile(
     r"\b(?:(?:my|our) (?:[a-z-]+ ){0,2}?|the (?=(?:dog|cat|puppy|kitten|horse|rabbit|baby|twins)\b))"
     rf"(?:ex-)?(?P<who>{_KNOWN}|(?:mother|father|sister|brother|son|daughter)[- ]in[- ]law)\b"
-    r"(?!-)(?P<name> (?-i:[A-Z])[a-z]+)?",
+    r"(?!-)(?P<name> (?-i:[A-ZÀ-ÖØ-ÞĀ-Ž])[^\W\d_]+)?",
     re.IGNORECASE,
 )
 _PRONOUN = re.compile(

@@ -5,7 +5,7 @@ import re
 from ewe.text.english import DETERMINERS, FUNCTION_WORDS, MONTHS, WEEKDAYS, is_irregular_past, words_of
 from ewe.text.words import words
 
-_TOKEN = re.compile(r"[\w'’]+(?:-[\w'’]+)*|[^\w]+")
+_TOKEN = re.compile(r"[A-Z]+/[A-Z]+\b|[\w'’]+(?:-[\w'’]+)*|[^\w]+")  # of "PL/I" and "I/O" the I is nobody
 # What stands before a statement and adds nothing to it: "Oh wow, ", "Thanks, Ben! ", "By the way, ".
 _OPENING = re.compile(
     r"^(?:(?:and|but|so|well|oh|ooh|yeah|yep|yes|yup|no|nope|nah|wow|woah|hey|hi|hello|thanks|thank you|sure|ok|okay|"

@@ -20,6 +20,7 @@ from torch.nn.functional import cross_entropy
 from change_training.statements import AGAIN, APART, CHANGED, Pair, Statements
 from ewe.longterm.change.change_reading import MAX_TOKENS
 from ewe.verification.judges.builtin_judge import load_int8, read_model
+from ewe.verification.judges.cross_encoder import multiplies_bfloat16
 
 _DROPOUT, _SMOOTHING = 0.1, 0.05
 _BATCH = 32
@@ -29,11 +30,12 @@ _NAMES = ("Ann", "Ben", "Mei", "Omar", "Ines", "Tom", "Ravi", "Lena", "Ada", "Jo
 
 
 class ReaderModel:
-    """The judge with its embeddings frozen, and its tokenizer."""
+    """The judge with its embeddings frozen, and its tokenizer; in bfloat16 where the processor multiplies that."""
 
     def __init__(self, judge: Path, seed: int) -> None:
         torch.manual_seed(seed)
         self.model, self.tokenizer = read_model(judge)
+        self._bfloat16 = multiplies_bfloat16(torch.device("cpu"))
         nn.init.normal_(self.model.classifier.weight, std=0.02)
         nn.init.zeros_(self.model.classifier.bias)
         for name, parameter in self.model.named_parameters():
@@ -56,8 +58,9 @@ class ReaderModel:
             padding=True,
             return_tensors="pt",
         )
-        logits: Tensor = self.model(**batch).logits
-        return logits
+        with torch.autocast("cpu", torch.bfloat16, enabled=self._bfloat16):
+            logits: Tensor = self.model(**batch).logits
+        return logits.float()
 
     @torch.no_grad()
     def probabilities(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:

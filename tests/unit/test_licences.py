@@ -20,11 +20,12 @@ OURS = {  # written for this, about nobody who exists
         f"scripts/change_training/written/{name}.jsonl"
         for name in (
             *("pairs_everyday", "pairs_families", "pairs_long_turns", "pairs_plain", "pairs_students"),
-            *("pairs_travellers_and_elders", "pairs_work", "histories_chats"),
-            *("sets_body_and_leisure", "sets_home", "sets_work_and_things"),
+            *("pairs_travellers_and_elders", "pairs_work", "pairs_named_values", "histories_chats"),
+            *("histories_with_an_assistant", "histories_of_friends_and_notes", "sets_body_and_leisure", "sets_home"),
+            *("sets_home_and_money", "sets_work_and_health", "sets_work_and_things"),
         )
     ),
-    "benchmarks/longterm_turns_tuned.jsonl",
+    *("benchmarks/longterm_turns_tuned.jsonl", "benchmarks/longterm_turns_fresh.jsonl"),
 }
 
 

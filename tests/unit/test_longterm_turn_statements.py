@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.longterm_turns import FURTHER, HALVES, Kept, finds, read
+from benchmarks.longterm_turns import FRESH, FURTHER, HALVES, Kept, finds, read
 from ewe.longterm.lasting import lasts
 from ewe.longterm.plain_writing import plainly_written
 from ewe.longterm.rule_facts import facts_by_rules
@@ -53,6 +53,18 @@ from ewe.longterm.turn_statements import statements
         ("Can my cat eat tuna? She's diabetic.", ["Ann's cat is diabetic."]),
         ("Mum's a nurse in Ulm.", ["Ann's mum is a nurse in Ulm."]),
         ("My car is loud. It's a 2016 Octavia.", ["Ann's car is loud.", "Ann's car is a 2016 Octavia."]),
+        (
+            "My colleague Ravi did some PL/I in the 90s.",
+            ["Ann's colleague Ravi did some PL/I in the 90s."],
+        ),
+        (
+            "I open a bakery with my cousin Inès. She makes the pastry.",
+            [
+                "Ann opens a bakery with Ann's cousin Inès.",
+                "Ann's cousin Inès makes the pastry.",
+            ],
+        ),
+        ("My son Łukasz is six. He has asthma.", ["Ann's son Łukasz is six.", "Ann's son Łukasz has asthma."]),
     ],
 )
 def test_clauses_are_told_one_by_one(said: str, facts: list[str]) -> None:
@@ -99,5 +111,6 @@ def test_the_benchmarks_rule_tells_subject_time_and_negation_apart() -> None:
 def test_both_halves_of_the_labelled_turns_hold_a_hundred_of_the_user() -> None:
     turns = read()
     assert {turn.half for turn in read(FURTHER)} == {"tuned further"}
+    assert {turn.half for turn in read(FRESH)} == {"fresh"}
     assert all(sum(turn.half == half and turn.role == "user" for turn in turns) >= 100 for half in HALVES)
     assert not any(turn.memories for turn in turns if turn.role == "assistant")
