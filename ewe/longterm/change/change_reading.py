@@ -101,11 +101,12 @@ def _gives_another_value(older: str, newer: str) -> bool:
 def _load() -> CachedJudge:
     # Here, so that memories on a server, and stores that are only searched, need no torch.
     from ewe.verification.judges.builtin_judge import load_int8, read_model
-    from ewe.verification.judges.cross_encoder import CrossEncoderJudge
+    from ewe.verification.judges.cross_encoder import CrossEncoderJudge, multiplies_bfloat16
 
     model, tokenizer = read_model(builtin_path())
     model.load_state_dict(model.state_dict() | load_int8(MODEL / "reader.safetensors"))
-    return CachedJudge(CrossEncoderJudge(model, tokenizer, Head((0, 1, 2)), "change", MAX_TOKENS))
+    fast = multiplies_bfloat16(model.device)
+    return CachedJudge(CrossEncoderJudge(model, tokenizer, Head((0, 1, 2)), "change", MAX_TOKENS, bfloat16=fast))
 
 
 _reader = Lazy(_load)

@@ -17,7 +17,7 @@ MOST_READ = 3
 _LOOKED_THROUGH = 256  # A scope of fewer statements is looked through whole, a larger one by its words.
 _BY_WORDS = 48
 _WORDS = 0.02  # What a point of BM25 counts beside a cosine,
-_NEAR = 0.0  # and how close a statement must be to be read.
+_NEAR = 0.1  # and how close a statement must be to be read.
 _JOINING = FUNCTION_WORDS | words_of("work works working worked employed live lives living")
 
 

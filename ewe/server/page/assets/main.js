@@ -87,7 +87,7 @@ async function check(text) {
 const isCheck = () => byId('ask').elements.mode.value === 'check';
 const WORDS = {
   ask: { button: 'Ask', label: 'What do you want to know?', hint: 'Enter asks, Shift+Enter starts a line, Escape stops', use: 'They fill the memory before the first word.' },
-  check: { button: 'Check', label: 'Paste a text: every sentence of it is checked.', hint: 'Ctrl+Enter checks', use: 'The text is checked against them instead of the datastore.' },
+  check: { button: 'Check', label: 'Paste a text: its claims are checked, sentence by sentence.', hint: 'Ctrl+Enter checks', use: 'The text is checked against them instead of the datastore.' },
 };
 const PASSAGES_NEEDED = 'Paste a text here, and passages to check it against under Settings.';
 function tellMode() {
