@@ -65,7 +65,7 @@ class Service:
         self.has_keys = bool(settings.keys())
         self.created = int(time.time())
         self.tenants = Tenants(settings.users_per_key and len(settings.keys()) > 1)
-        self.metrics = Metrics(self.status, self._memory_counts, lambda: self.admission.by_key)
+        self.metrics = Metrics(self.status, self._memory_counts, lambda: self.admission.by_key, self._queued_counts)
         self.queues = WorkQueues(settings.max_queued_per_key)
         self._served: Served | None = None
         self._bridge: EventLoopBridge[EngineMessage] | None = None
@@ -124,6 +124,13 @@ class Service:
     def _memory_counts(self) -> Mapping[str, int]:
         memories = None if self._served is None else self.engine.memories
         return {} if memories is None else memories.counts
+
+    def _queued_counts(self) -> Mapping[tuple[str, str], int]:
+        """Works that wait, by kind and key; without keys all together, since tenants are addresses then."""
+        counts = self.queues.waiting
+        if self.has_keys:
+            return counts
+        return {(kind, ""): sum(counts[one] for one in counts if one[0] == kind) for kind, _ in counts}
 
     def check_alive(self) -> None:
         """Raises RefusedError if the engine has stopped for good."""

@@ -63,6 +63,11 @@ class FairQueue:
         self._begin()
         return job.answer
 
+    @property
+    def waiting(self) -> dict[str, int]:
+        """How many works of each tenant wait."""
+        return {tenant: len(jobs) for tenant, jobs in self._waiting.items() if jobs}
+
     def close(self) -> None:
         """Begins no more; who waits is cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -126,6 +131,12 @@ class WorkQueues:
         self.verification = FairQueue("verification", 8, most_waiting)
         self.memories = FairQueue("memories", 8, most_waiting)
         self.sentence_models = FairQueue("sentence models", 4, most_waiting)
+
+    @property
+    def waiting(self) -> dict[tuple[str, str], int]:
+        """How many works of a tenant wait, by kind of work and tenant."""
+        kinds = vars(self).items()
+        return {(kind, tenant): count for kind, queue in kinds for tenant, count in queue.waiting.items()}
 
     def close(self) -> None:
         """Begins no more work."""

@@ -28,7 +28,7 @@ _Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
 class Metrics:
     """The metrics of one app; status: the engine's, None while there is no engine; memories: counts of their events.
 
-    tenants: answers under way by the name of their key.
+    tenants: answers under way by the name of their key; queued: works that wait, by kind and name of the key.
     """
 
     def __init__(
@@ -36,9 +36,10 @@ class Metrics:
         status: Callable[[], EngineStatus | None],
         memories: Callable[[], Mapping[str, int]] = dict,
         tenants: Callable[[], Mapping[str, int]] = dict,
+        queued: Callable[[], Mapping[tuple[str, str], int]] = dict,
     ) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_EngineFigures(status, memories, tenants))
+        self._registry.register(_EngineFigures(status, memories, tenants, queued))
         self.prompt_tokens = self._counter("prompt_tokens", "Tokens of the prompts of finished requests.")
         self.generation_tokens = self._counter("generation_tokens", "Tokens of finished answers.")
         self.requests = self._counter("request_success", "Finished answers, by reason.", "finished_reason")
@@ -129,8 +130,9 @@ class _EngineFigures(Collector):
         status: Callable[[], EngineStatus | None],
         memories: Callable[[], Mapping[str, int]],
         tenants: Callable[[], Mapping[str, int]],
+        queued: Callable[[], Mapping[tuple[str, str], int]],
     ) -> None:
-        self._status, self._memories, self._tenants = status, memories, tenants
+        self._status, self._memories, self._tenants, self._queued = status, memories, tenants, queued
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
         """Figures of this moment, none of the engine while there is none; every event, also if it has not happened."""
@@ -149,6 +151,11 @@ class _EngineFigures(Collector):
         for tenant, count in self._tenants().items():
             under_way.add_metric([tenant], count)
         yield under_way
+        text = "Verifications, prompts and other works that wait for a thread, by kind and by the key that asked."
+        queued = GaugeMetricFamily("ewe:tenant_queued", text, labels=["queue", "tenant"])
+        for names, count in self._queued().items():
+            queued.add_metric(list(names), count)
+        yield queued
 
 
 def _figures(status: EngineStatus) -> dict[str, tuple[str, _Family, float]]:

@@ -61,9 +61,11 @@ def test_a_flood_of_one_tenant_leaves_a_thread_to_the_next(gates: Gates) -> None
         gates.open["b"].set()
         assert await queue.submit("b", gates.work("b")) == "b", "while the flood stands still"
         assert not any(answer.done() for answer in flood)
+        assert queue.waiting == {"a": 6}
         assert sorted(gates.begun) == ["a0", "a1", "b"], "two of four threads are as many as one tenant gets"
         gates.open_all()
         assert await asyncio.gather(*flood) == [f"a{number}" for number in range(8)]
+        assert queue.waiting == {}
         queue.close()
 
     asyncio.run(run())

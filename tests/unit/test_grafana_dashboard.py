@@ -35,7 +35,7 @@ _BY_PROMETHEUS = {"instance", "job", "le"}
 
 def exposed() -> dict[str, set[str]]:
     """Every series that a server and a router show, with the names of its labels."""
-    metrics = Metrics(lambda: STATUS, tenants=lambda: {"a": 1})
+    metrics = Metrics(lambda: STATUS, tenants=lambda: {"a": 1}, queued=lambda: {("tokens", "a"): 1})
     metrics.requests.labels("stop").inc()
     series: dict[str, set[str]] = {"up": set()}  # Prometheus' own
     for text in (metrics.text(), asyncio.run(of_router())):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ewe.server.admission import AdmissionControl
+from ewe.server.engine_service import Service
 from ewe.server.error_responses import RefusedError
+from ewe.server.settings import ServerSettings
 
 CAPACITY, PER_KEY, PLACES = 6, 4, 3
 KEYS = st.sampled_from(["a", "b", "c"])
@@ -142,3 +145,20 @@ def test_one_of_several_keys_finds_every_place_that_is_free_and_may_wait_in_the_
     admission = AdmissionControl(8, places=4, is_shared=True)
     admission.enter("a", 3, may_wait=False)
     admission.enter("b", may_wait=False)
+
+
+@pytest.mark.parametrize(("key", "tenant"), [(None, ""), ("secret", "ann")])
+def test_metrics_tell_what_waits_for_a_thread_but_no_addresses(key: str | None, tenant: str) -> None:
+    service = Service(None, ServerSettings.from_mapping({"api_key": key}))
+
+    async def run() -> str:
+        works = [service.queues.tokens.submit("ann", may_end.wait) for _ in range(5)]
+        told = service.metrics.text().decode()
+        may_end.set()
+        await asyncio.gather(*works)
+        return told
+
+    may_end = threading.Event()
+    assert f'ewe:tenant_queued{{queue="tokens",tenant="{tenant}"}} 3.0' in asyncio.run(run())
+    assert "ewe:tenant_queued{" not in service.metrics.text().decode()
+    service.close()
