@@ -1,16 +1,16 @@
 """Whether long-term memories notice that the world has changed: pairs of statements as people say them.
 
 Each pair of `longterm_changes.jsonl` (written by hand, by topic; the topics in the order of a hash of their names
-belong to the two halves in turn; the tuned half and `longterm_changes_tuned.jsonl` are for training) and of
-`longterm_changes_fresh.jsonl` and `longterm_changes_blind.jsonl` (written later by others, for reporting only; the first
-is hard on purpose, the second as people tell things) is told to a memory of its own, a month apart, by one
-person. changed: the newer statement ends the older one, half of them without a verb of change; compatible: both hold;
-again: the newer says the same. noticed: the older memory was superseded, as it should be; withdrawn: it was superseded
-or marked as contradicting although both hold; said again: it was read as the same.
+belong to the two halves in turn; the tuned half and `longterm_changes_tuned.jsonl` are for training), and of
+`longterm_changes_fresh.jsonl` and `longterm_changes_blind.jsonl` (written later by others, for reporting only; fresh is
+hard on purpose, blind is as people tell things), is told to a memory of its own, a month apart, by one person. changed:
+the newer statement ends the older one, half of them without a verb of change; compatible: both hold; again: the newer
+says the same. noticed: the older memory was superseded, as it should be; withdrawn: it was superseded or marked as
+contradicting although both hold; said again: it was read as the same.
 
-`longterm_histories.jsonl` (for reporting only) has what thirteen people tell over a year or two, each told to one memory:
-noticed are the statements that have ended by then, withdrawn those that have not. Shares have the ends of their 95%
-intervals (Wilson). Then 1,000 turns are added to one memory.
+`longterm_histories.jsonl` (for reporting only) has what thirteen people tell over a year or two, each told to a memory
+of its own: noticed are the statements that have ended by then, withdrawn those that have not. Shares have the ends of
+their 95% intervals (Wilson). Then 1,000 turns are added to one memory.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Told:
 
 
 def read(path: Path = PAIRS) -> dict[str, list[Told]]:
-    """The pairs of each half (topics in the order of their hashes, in turn), of those for tuning, fresh and blind ones."""
+    """The pairs of each half (topics in the order of their hashes, in turn), those for tuning, fresh and blind ones."""
     pairs = _pairs(path)
     topics = sorted({pair.topic for pair in pairs}, key=lambda topic: hashlib.sha256(topic.encode()).hexdigest())
     half_of = {topic: _HALVES[place % 2] for place, topic in enumerate(topics)}
