@@ -19,10 +19,10 @@ def show(sequence: Sequence) -> None:
     """Emits the text that is new as a draft, but for an end that may become a stop string while the text goes on."""
     if sequence.listener is None:
         return
-    text = sequence.output_text.text
-    upto = len(text) - (sequence.output_text.held_back_chars() if sequence.finish is None else 0)
-    if upto > sequence.shown_chars:
-        sequence.emit("draft", {"text": text[sequence.shown_chars : upto], "start": sequence.shown_chars})
+    output, begin = sequence.output_text, sequence.shown_chars
+    upto = output.firm_end if sequence.finish is None else len(output.text)
+    if upto > begin:
+        sequence.emit("draft", {"text": output.text[begin:upto], "start": begin})
         sequence.shown_chars = upto
 
 
@@ -31,7 +31,7 @@ def publish(sequence: Sequence, holds_text: bool) -> None:
     show(sequence)
     output = sequence.output_text
     if not holds_text:
-        send(sequence, len(output.text) - output.held_back_chars())
+        send(sequence, output.firm_end)
         return
     for index in range(sequence.settled, _num_final(sequence)):
         _commit(sequence, index, sequence.feedback.state_of(index) or _NOT_VERIFIED)
@@ -142,11 +142,14 @@ def _num_discarded(sequence: Sequence) -> int:
 
 def send(sequence: Sequence, upto: int) -> None:
     """Emits the text up to a code point as final, with how many tokens have been written and discarded for it."""
-    if upto > sequence.sent_chars:
-        discarded = _num_discarded(sequence)
-        counts = {"num_tokens": len(sequence.output_text.ids) + discarded, "num_discarded": discarded}
-        sequence.emit("text", {"text": sequence.output_text.text[sequence.sent_chars : upto], **counts})
-        sequence.sent_chars = upto
+    begin, output = sequence.sent_chars, sequence.output_text
+    if upto <= begin:
+        return
+    if sequence.listener is not None:
+        discarded = _num_discarded(sequence) if sequence.stats.tokens_discarded else 0
+        counts = {"num_tokens": len(output.ids) + discarded, "num_discarded": discarded}
+        sequence.emit("text", {"text": output.text[begin:upto], **counts})
+    sequence.sent_chars = upto
 
 
 def _sentence(sequence: Sequence, span: Span, state: SentenceState) -> Sentence:
