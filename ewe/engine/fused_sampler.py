@@ -57,16 +57,23 @@ def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool
 
 def fetch(drawn: Tensor) -> Drawing:
     """Tokens that `sample_tokens` has drawn, on their way to the host."""
-    return Drawing(drawn[:, 0], partial(_tokens, to_host({"drawn": drawn}), [0] * len(drawn)))
+    arrived = to_host({"drawn": drawn})
+
+    def read() -> list[Token]:
+        ids, logprobs = ids_and_logprobs(arrived()["drawn"])
+        return [Token(*pair, 0.0) for pair in zip(ids.tolist(), logprobs.tolist(), strict=True)]
+
+    return Drawing(drawn[:, 0], read)
 
 
 def draw_parameters(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
     """Per row what `sample_tokens` asks for, by name."""
+    params = [row.params for row in rows]
     columns = (
         [row.temperature for row in rows],
-        [max(row.params.top_k, 0) for row in rows],
-        [row.params.top_p for row in rows],
-        [row.params.min_p for row in rows],
+        np.maximum([item.top_k for item in params], 0),
+        [item.top_p for item in params],
+        [item.min_p for item in params],
         _points(rows),
     )
     return {name: np.array(column, DRAWN_BY[name]) for name, column in zip(DRAWN_BY, columns, strict=True)}
