@@ -100,7 +100,7 @@ class Sequence:
         """Whether no token can follow the placeholder token: it is the text's last, or a score that is under way."""
         if self.schedule.placeholder is None:
             return False
-        return self.num_drawn >= self.request.max_tokens or self.is_scored
+        return len(self.output_text.ids) + 1 >= self.request.max_tokens or self.is_scored
 
     @property
     def has_sentence(self) -> bool:
@@ -166,7 +166,7 @@ class Sequence:
         """Ends the text if something stopped it or it is as long as it may be."""
         if stopped:
             self.finish = "stop"
-        elif len(self.output_text) >= self.request.max_tokens or self.has_sentence:
+        elif len(self.output_text.ids) >= self.request.max_tokens or self.has_sentence:
             self.finish = "length"
         if self.finish is not None:
             self.output_text.finish()

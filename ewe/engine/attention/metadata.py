@@ -19,7 +19,7 @@ FloatArray = npt.NDArray[np.float32]
 # step, and a frozen one takes three times as long to make.
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TokenOnDevice:
     """ids[index] is the token; ids: int64 [tokens drawn together], on the device of the model."""
 

@@ -41,7 +41,7 @@ class BlockTable:
         The copies must be done in the order of the `extend` calls and before anything is written to any slot. Raises
         OutOfBlocksError if blocks are short, and then changes nothing.
         """
-        if num_tokens == 1 and self._extend_in_place():
+        if num_tokens == 1 and self.extend_in_place():
             return []
         new_blocks = self._manager.allocate(self.blocks_needed(num_tokens))
         copies: list[tuple[int, int]] = []
@@ -56,6 +56,19 @@ class BlockTable:
         self.length += num_tokens
         self._write_slots(first_changed)
         return copies
+
+    def extend_in_place(self) -> bool:
+        """As `extend(1)` where the last block and the buffer have room, which takes no block; else changes nothing.
+
+        What most steps do.
+        """
+        length = self.length
+        is_there = length % self._manager.block_size and self._exposed <= length < len(self._buffer)
+        if not is_there or self._must_copy(1):
+            return False
+        self._buffer[length] = self._buffer[length - 1] + 1
+        self.length, self._view = length + 1, None
+        return True
 
     def truncate(self, length: int) -> None:
         """Drop the tokens from `length` on and release the blocks that hold none of the rest.
@@ -76,7 +89,8 @@ class BlockTable:
         The same array again as long as nothing has changed, so that callers can know a unit by it.
         """
         if self._view is None:
-            self._exposed = max(self._exposed, self.length)
+            if self._exposed < self.length:
+                self._exposed = self.length
             self._view = self._buffer[: self.length]
             self._view.flags.writeable = False
         return self._view
@@ -93,16 +107,6 @@ class BlockTable:
     def free(self) -> None:
         """Drop all tokens and release all blocks; the table is empty then and may be used again."""
         self.truncate(0)
-
-    def _extend_in_place(self) -> bool:
-        """Makes room for a token in the last block and in the buffer, where both have it: what most steps do."""
-        length = self.length
-        is_there = length % self._manager.block_size and self._exposed <= length < len(self._buffer)
-        if not is_there or self._must_copy(1):
-            return False
-        self._buffer[length] = self._buffer[length - 1] + 1
-        self.length, self._view = length + 1, None
-        return True
 
     def _must_copy(self, num_tokens: int) -> bool:
         """Whether writing `num_tokens` tokens would write into a block that others hold too."""
