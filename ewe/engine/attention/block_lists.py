@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ewe.engine.attention.metadata import IntArray
+from ewe.engine.attention.metadata import ForwardRow, IntArray
 
 # Units or memories that are remembered at most; then all are forgotten, which costs one slower step.
 _MOST_KNOWN = 8192
@@ -14,21 +14,18 @@ _MOST_KNOWN = 8192
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The units of one row that hold tokens: their numbers (int64 [n]) and their places among the row's units.
-
-    slots: what it was made of, kept so that nothing else gets its identity.
-    """
+    """The units of one row that hold tokens: their numbers (int64 [n]) and their places among the row's units."""
 
     numbers: IntArray
     places: IntArray
-    slots: tuple[IntArray, ...]
 
 
 class BlockLists:
     """Numbers units by their blocks; a slot array that was seen before is known by its identity.
 
-    A table hands out the same array as long as nothing changes, so most steps look a row's memory up and compute
-    nothing. `firsts` (the first slot of each block) and `lengths` hold what belongs to each number.
+    A table hands out the same array as long as nothing changes, and a working memory the same tuple of them, so most
+    steps look a row's memory up and compute nothing. `firsts` (the first slot of each block) and `lengths` hold what
+    belongs to each number.
     """
 
     def __init__(self, block_size: int) -> None:
@@ -37,7 +34,8 @@ class BlockLists:
         self.block_size = block_size
         self._numbers: dict[tuple[bytes, int], int] = {}
         self._known: dict[int, tuple[int, IntArray]] = {}
-        self._memories: dict[tuple[int, ...], Memory] = {}
+        # With what it was made of, kept so that nothing else gets its identity.
+        self._memories: dict[tuple[int, int], tuple[Memory, IntArray | None, tuple[IntArray, ...]]] = {}
 
     def begin(self) -> None:
         """To be called before a plan is made: numbers hold until the next call."""
@@ -58,16 +56,17 @@ class BlockLists:
         self._known[id(slots)] = number, slots
         return number
 
-    def memory(self, unit_slots: Sequence[IntArray]) -> Memory:
-        """A row's units, those without tokens left out."""
-        key = tuple(map(id, unit_slots))
-        memory = self._memories.get(key)
-        if memory is None:
-            places = [place for place, slots in enumerate(unit_slots) if len(slots)]
-            numbers = [self.unit(unit_slots[place]) for place in places]
-            memory = Memory(np.array(numbers, np.int64), np.array(places, np.int64), tuple(unit_slots))
-            self._memories[key] = memory
-        return memory
+    def memory(self, row: ForwardRow) -> Memory:
+        """What a row sees beside its context, its prefix as the first of its units; those without tokens left out."""
+        key = id(row.prefix_slots), id(row.unit_slots)
+        known = self._memories.get(key)
+        if known is None:
+            segments = row.memory_slots
+            places = [place for place, slots in enumerate(segments) if len(slots)]
+            numbers = [self.unit(segments[place]) for place in places]
+            memory = Memory(np.array(numbers, np.int64), np.array(places, np.int64))
+            known = self._memories[key] = memory, row.prefix_slots, row.unit_slots
+        return known[0]
 
 
 class Tables:
@@ -92,6 +91,15 @@ class Tables:
         begin = self.length
         self._append(slots[:: self.lists.block_size])
         return begin
+
+    def add_contexts(self, contexts: Sequence[IntArray], lengths: IntArray) -> IntArray:
+        """Where the list of each of many contexts begins, which are of these lengths."""
+        size = self.lists.block_size
+        self._firsts += [slots[::size] for slots in contexts]
+        ends = self.length + np.cumsum(-(-lengths // size))
+        begins = np.append(self.length, ends[:-1])
+        self.length = int(ends[-1])
+        return begins
 
     def blocks(self) -> npt.NDArray[np.int32]:
         """All lists."""
