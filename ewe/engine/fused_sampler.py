@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from ewe_kernels.penalties import penalise
 from ewe_kernels.sampling import ids_and_logprobs, sample_tokens
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from ewe.engine.attention.packed import to_device, to_host
 from ewe.engine.models.device import launching_on
-from ewe.engine.philox import first_uniforms
+from ewe.engine.philox import Uint64Array, Uniforms, first_uniforms
 from ewe.engine.sampler import Drawing, SamplingRow, Token
 
 _CHANGED_BY = ("rows", "tokens", "counts", "biases", "repetition", "presence", "frequency")
@@ -66,15 +67,15 @@ def fetch(drawn: Tensor) -> Drawing:
     return Drawing(drawn[:, 0], read)
 
 
-def draw_parameters(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
-    """Per row what `sample_tokens` asks for, by name."""
+def draw_parameters(rows: Sequence[SamplingRow], uniforms: Uniforms | None = None) -> dict[str, np.ndarray]:
+    """Per row what `sample_tokens` asks for, by name; uniforms: of rows that are drawn step after step."""
     params = [row.params for row in rows]
     columns = (
         [row.temperature for row in rows],
         np.maximum([item.top_k for item in params], 0),
         [item.top_p for item in params],
         [item.min_p for item in params],
-        _points(rows),
+        _points(rows, first_uniforms if uniforms is None else uniforms.of),
     )
     return {name: np.array(column, DRAWN_BY[name]) for name, column in zip(DRAWN_BY, columns, strict=True)}
 
@@ -87,15 +88,17 @@ def _penalties(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
     }
 
 
-def _points(rows: Sequence[SamplingRow]) -> list[float]:
+def _points(
+    rows: Sequence[SamplingRow], uniforms: Callable[[Uint64Array, Uint64Array], npt.NDArray[np.float64]]
+) -> npt.NDArray[np.float64]:
     """`sampler.uniform` of every row that draws, 0 for the others."""
     points = np.zeros(len(rows))
     drawn = [number for number, row in enumerate(rows) if row.temperature]
     if drawn:
         streams = [rows[number].random_stream for number in drawn]
         keys, counters = (np.array(part, np.uint64) for part in zip(*streams, strict=True))
-        points[drawn] = first_uniforms(keys, counters)
-    return points.tolist()
+        points[drawn] = uniforms(keys, counters)
+    return points
 
 
 def _pairs(row: SamplingRow) -> list[tuple[int, int, float]]:

@@ -124,9 +124,7 @@ class InflightBatch:
         looks_back = result.drawn is None and any(row.looks_back for row in rows)
         retried = [item for item in writers if item.sequence.feedback.retry_sentence is not None]
         self.may_be_followed = processor is None and not looks_back and not retried
-        self._await(
-            drawing, [(item.sequence, None if item.shares is None else _by_passage(item)) for item in writers]
-        )
+        self._await(drawing, [(item.sequence, None if item.shares is None else _by_passage(item)) for item in writers])
 
     def score(self, sequence: Sequence, logits: torch.Tensor) -> None:
         """Has the labels that a prompt's request names scored by the logits after it, float32 [vocab]."""

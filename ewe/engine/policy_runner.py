@@ -70,8 +70,8 @@ class PolicyRunner:
     def after_token(self, sequence: Sequence) -> None:
         """Pauses a text that has a token more, if its policy asked for that now."""
         if sequence.finish is None:
-            length = len(sequence.output_text.ids)
-            if 0 not in [length % number for number in sequence.policy.every]:
+            length, every = len(sequence.output_text.ids), sequence.policy.every
+            if not every or 0 not in [length % number for number in every]:
                 return
             sequence.output_text.find_sentences()
         show(sequence)  # before its checks are announced
