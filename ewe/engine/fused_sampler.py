@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +63,7 @@ def fetch(drawn: Tensor) -> Drawing:
 
     def read() -> list[Token]:
         ids, logprobs = ids_and_logprobs(arrived()["drawn"])
-        return [Token(*pair, 0.0) for pair in zip(ids.tolist(), logprobs.tolist(), strict=True)]
+        return [Token(id_, logprob, 0.0) for id_, logprob in zip(ids.tolist(), logprobs.tolist(), strict=True)]
 
     return Drawing(drawn[:, 0], read)
 
@@ -96,7 +97,10 @@ def _points(
     drawn = [number for number, row in enumerate(rows) if row.temperature]
     if drawn:
         streams = [rows[number].random_stream for number in drawn]
-        keys, counters = (np.array(part, np.uint64) for part in zip(*streams, strict=True))
+        keys, counters = (
+            np.fromiter(chain.from_iterable(part), np.uint64).reshape(len(drawn), -1)
+            for part in zip(*streams, strict=True)
+        )
         points[drawn] = uniforms(keys, counters)
     return points
 

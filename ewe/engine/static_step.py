@@ -81,7 +81,7 @@ class StaticStep:
         sources, drawn = sources_of(batch)
         if len(batch.logit_tokens) > self.sizes.rows or not all(map(self.sizes.hold, arranged.values())):
             return False
-        if drawn is not None and len(drawn) > len(self.drawn):
+        if drawn is not None and drawn.shape[0] > self.drawn.shape[0]:
             return False
         self._packed.wait()
         host, count = self._packed.host, len(batch.token_ids)
@@ -95,7 +95,7 @@ class StaticStep:
             num_blocks = len(plan[1]["tables"])
         self._packed.upload(self._last, num_blocks)
         if drawn is not None and drawn.data_ptr() != self.drawn.data_ptr():
-            self.drawn[: len(drawn), 0].copy_(drawn)
+            self.drawn[: drawn.shape[0], 0].copy_(drawn)
         return True
 
     def run(self) -> torch.Tensor:

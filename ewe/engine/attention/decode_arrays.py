@@ -90,21 +90,19 @@ def decode_arrays(
     owner, number = _ragged(pieces_of)
     begin = spans[owner, 1] + number * piece
     readers = readers_of[owner]
-    pieces = np.stack(
-        [spans[owner, 0], begin, np.minimum(begin + piece, spans[owner, 2]), _before(readers), readers], 1
-    )
+    pieces = _columns(spans[owner, 0], begin, np.minimum(begin + piece, spans[owner, 2]), _before(readers), readers)
     longest_first = np.argsort(pieces[:, 1] - pieces[:, 2], kind="stable")
-    ordered, is_alone = pieces[longest_first].astype(np.int32), readers[longest_first] == 1
+    ordered, is_alone = pieces[longest_first], readers[longest_first] == 1
     # Entries go piece by piece, the readers of each in the order of rows. Of a single token the row is the token.
     entry_piece, reader = _ragged(readers)
     by_group = np.argsort(group, kind="stable")
     segment = by_group[_before(readers_of)[owner[entry_piece]] + reader]
-    entries = np.stack([segments.row[segment], state_begin[segment] + number[entry_piece]], 1)
+    entries = _columns(segments.row[segment], state_begin[segment] + number[entry_piece])
     return DecodeArrays(
         alone=ordered[is_alone],
         shared=ordered[~is_alone],
         most_sharing=int(readers_of.max()),
-        entries=entries.astype(np.int32),
+        entries=entries,
         biases=np.repeat(segments.bias, states_of),
         begins=np.append(state_begin[segments.first], len(entries)).astype(np.int32),
         find_owners=partial(_owners, rows, segments, states_of),
@@ -154,8 +152,15 @@ def _owners(rows: Sequence[PlacedRow], segments: _Segments, states_of: IntArray)
     pairs = zip(rows, segments.memories, strict=True)
     places = np.concatenate([np.append(memory.places, len(item.memory_biases)) for item, memory in pairs])
     indices = np.array([item.index for item in rows])
-    owners = np.stack([segments.row, indices[segments.row], places], 1)
-    return np.repeat(owners, states_of, axis=0).astype(np.int32)
+    return np.repeat(_columns(segments.row, indices[segments.row], places), states_of, axis=0)
+
+
+def _columns(*columns: IntArray) -> Int32Array:
+    """Arrays of one length side by side."""
+    table = np.empty((len(columns[0]), len(columns)), np.int32)
+    for number, column in enumerate(columns):
+        table[:, number] = column
+    return table
 
 
 def _before(counts: IntArray) -> IntArray:

@@ -130,7 +130,8 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
         row_biases = biases.get(kind)
         if row_biases is None:
             row_biases = biases[kind] = _biases(row, merge)
-        placed.append(PlacedRow(row, index, begin, begin + count, *row_biases))
+        memory_biases, context_bias = row_biases
+        placed.append(PlacedRow(row, index, begin, begin + count, memory_biases, context_bias))
         counts.append(count)
         begin += count
     ordered = [item.row for item in placed]
