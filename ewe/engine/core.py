@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ewe.config import Config
 from ewe.engine.active_sequences import ActiveSequences
+from ewe.engine.grammar import Grammar
 from ewe.engine.inflight_batch import InflightBatch, Processor, SchedulerOutput, Writer, known_draws, last_tokens
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.next_action import Action
@@ -138,15 +139,14 @@ class EngineCore:
                 continue
             siblings = self.active.fork_siblings(sequence) if sequence.siblings else ()
             for member in (sequence, *siblings):
-                if self._may_go_on(member):
+                # A policy may have failed as it began.
+                if member.finish is None and (member.grammar is None or self._follows(member, member.grammar)):
                     writers.append(Writer(member, position, shares))
         return writers
 
-    def _may_go_on(self, sequence: Sequence) -> bool:
-        """Moves the sequence's grammar to the end of its text; a text that has left it is an error and ends."""
-        if sequence.finish is not None:  # its policy failed as it began
-            return False
-        problem = "" if sequence.grammar is None else sequence.grammar.follow(sequence.output_text.ids)
+    def _follows(self, sequence: Sequence, grammar: Grammar) -> bool:
+        """Moves a sequence's grammar to the end of its text; a text that has left it is an error and ends."""
+        problem = grammar.follow(sequence.output_text.ids)
         if problem:
             self.active.end(sequence, "error", f"{GRAMMAR_FAILED}{problem}")
         return not problem

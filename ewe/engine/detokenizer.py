@@ -47,7 +47,7 @@ class Detokenizer:
         else:
             # Where tokens are bytes, one has the same text after any whole character.
             is_known = self._is_bytewise and window[1] == before
-            piece = self._text_alone(token_id) if is_known else _INCOMPLETE
+            piece = (self._alone.get(token_id) or self._text_alone(token_id)) if is_known else _INCOMPLETE
             if not piece or _INCOMPLETE in piece:
                 piece = self._new_text(window, before + 1)
                 piece = "" if piece.endswith(_INCOMPLETE) else piece
