@@ -48,7 +48,9 @@ class Uniforms:
             later = np.repeat(counters, _AHEAD, axis=0)
             later[:, 2] += np.tile(np.arange(_AHEAD, dtype=np.uint64), len(keys))
             self._numbers = first_uniforms(np.repeat(keys, _AHEAD, axis=0), later).reshape(-1, _AHEAD)
-        return self._numbers[np.arange(len(keys)), counters[:, 2] - self._counters[:, 2]]
+        steps = counters[:, 2] - self._counters[:, 2]
+        numbers: npt.NDArray[np.float64] = self._numbers[np.arange(len(keys)), steps]
+        return numbers
 
     def _knows(self, keys: Uint64Array, counters: Uint64Array) -> bool:
         """Whether these are the streams of the last time, each at one of the steps that were computed then."""

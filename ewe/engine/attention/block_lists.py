@@ -14,10 +14,14 @@ _MOST_KNOWN = 8192
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The units of one row that hold tokens: their numbers (int64 [n]) and their places among the row's units."""
+    """The units of one row that hold tokens: their numbers (int64 [n]) and their places among the row's units.
+
+    slots: what it was made of, kept so that nothing else gets its identity.
+    """
 
     numbers: IntArray
     places: IntArray
+    slots: tuple[IntArray, ...]
 
 
 class BlockLists:
@@ -34,14 +38,15 @@ class BlockLists:
         self.block_size = block_size
         self._numbers: dict[tuple[bytes, int], int] = {}
         self._known: dict[int, tuple[int, IntArray]] = {}
-        # With what it was made of, kept so that nothing else gets its identity.
-        self._memories: dict[tuple[int, int], tuple[Memory, IntArray | None, tuple[IntArray, ...]]] = {}
+        self._memories: dict[tuple[int, ...], Memory] = {}
+        # By a row's prefix and its tuple of units, which are kept for the same reason.
+        self._rows: dict[tuple[int, int], tuple[Memory, IntArray | None, tuple[IntArray, ...]]] = {}
 
     def begin(self) -> None:
         """To be called before a plan is made: numbers hold until the next call."""
-        if max(len(self._known), len(self._memories)) > _MOST_KNOWN:
+        if max(len(self._known), len(self._memories), len(self._rows)) > _MOST_KNOWN:
             self.firsts, self.lengths = [], []
-            self._numbers, self._known, self._memories = {}, {}, {}
+            self._numbers, self._known, self._memories, self._rows = {}, {}, {}, {}
 
     def unit(self, slots: IntArray) -> int:
         """The number of a unit."""
@@ -59,14 +64,21 @@ class BlockLists:
     def memory(self, row: ForwardRow) -> Memory:
         """What a row sees beside its context, its prefix as the first of its units; those without tokens left out."""
         key = id(row.prefix_slots), id(row.unit_slots)
-        known = self._memories.get(key)
+        known = self._rows.get(key)
         if known is None:
-            segments = row.memory_slots
+            known = self._rows[key] = self._memory(row.memory_slots), row.prefix_slots, row.unit_slots
+        return known[0]
+
+    def _memory(self, segments: tuple[IntArray, ...]) -> Memory:
+        """Of other sequences, too, whose segments are the same in other tuples."""
+        key = tuple(map(id, segments))
+        memory = self._memories.get(key)
+        if memory is None:
             places = [place for place, slots in enumerate(segments) if len(slots)]
             numbers = [self.unit(segments[place]) for place in places]
-            memory = Memory(np.array(numbers, np.int64), np.array(places, np.int64))
-            known = self._memories[key] = memory, row.prefix_slots, row.unit_slots
-        return known[0]
+            memory = Memory(np.array(numbers, np.int64), np.array(places, np.int64), segments)
+            self._memories[key] = memory
+        return memory
 
 
 class Tables:
