@@ -68,9 +68,8 @@ class OutputText:
     @property
     def firm_end(self) -> int:
         """Up to where neither a stop string nor a call can still take the text away as it goes on."""
-        if self.text_end is None and not self._may_be_cut:
-            return len(self._detokenizer.text)
-        return len(self.text) - self.held_back_chars()
+        is_all = self.text_end is None and not self._may_be_cut
+        return len(self._detokenizer.text) if is_all else len(self.text) - self.held_back_chars()
 
     @property
     def token_ends(self) -> tuple[int, ...]:
@@ -84,8 +83,8 @@ class OutputText:
         piece = self._detokenizer.append(token.id)
         if not self._may_be_cut:
             return False
-        seen = len(self._detokenizer.text) - len(piece)
-        stopped = bool(piece and self._stop and len(self) >= self._min_tokens and self._find_stop(seen))
+        may_stop = piece and self._stop and len(self) >= self._min_tokens
+        stopped = bool(may_stop and self._find_stop(len(self._detokenizer.text) - len(piece)))
         self._find_calls()
         return stopped
 

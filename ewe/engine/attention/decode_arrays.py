@@ -138,7 +138,7 @@ def _context_spans(rows: Sequence[PlacedRow], tables: Tables, window: int | None
 
 
 def _biases(rows: Sequence[PlacedRow], memories: Sequence[Memory]) -> npt.NDArray[np.float32]:
-    """The bias of every segment that holds tokens."""
+    """The biases of the segments that hold tokens."""
     biases: list[float] = []
     for item, memory in zip(rows, memories, strict=True):
         own = item.memory_biases
