@@ -64,7 +64,8 @@ class ActiveSequences:
 
     def expire(self, now: float) -> None:
         """Ends those whose deadline has passed; now: seconds of time.monotonic."""
-        for sequence in list(self.sequences):
+        bound = [item for item in self.sequences if item.request.original.params.deadline_s is not None]
+        for sequence in bound:
             if sequence.deadline is not None and now >= sequence.deadline:
                 self.end(sequence, "timeout")
 
@@ -73,14 +74,13 @@ class ActiveSequences:
 
         A retriever that got the queries of thousands of requests at once would answer none of them in time.
         """
-        room = self.max_num_seqs - sum(
-            item.schedule.is_started and not item.schedule.is_admitted and not item.policy.is_composed
-            for item in self.sequences
-        )
+        started = self.started
+        coming = [item for item in started if not item.schedule.is_admitted and not item.policy.is_composed]
+        room = self.max_num_seqs - len(coming)
         if room <= 0:
             return
         waiting = [item for item in self.sequences if not item.schedule.is_started]
-        for sequence in self._turns.order(waiting, self.started)[:room]:
+        for sequence in self._turns.order(waiting, started)[:room]:
             self._turns.take(sequence)
             sequence.schedule.is_started = True
             sequence.schedule.queued_s = time.monotonic() - sequence.arrived

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 
 from ewe.config import Config
 from ewe.engine.active_sequences import ActiveSequences
+from ewe.engine.grammar import Grammar
 from ewe.engine.inflight_batch import InflightBatch, Processor, SchedulerOutput, Writer, known_draws, last_tokens
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.next_action import Action
 from ewe.engine.out_of_memory import Runner
-from ewe.engine.output import publish, show
+from ewe.engine.output import publish
 from ewe.engine.policy_runner import PolicyRunner
 from ewe.engine.sampler import SamplingRow, Token
 from ewe.engine.scheduler import Scheduler
@@ -114,9 +115,11 @@ class EngineCore:
         """Takes the tokens of a pass into their texts; on a GPU the pass is over when they are read."""
         tokens = inflight.read()
         now = time.monotonic()
+        took = now - max(inflight.launched, self._last_read)
         for sequence in inflight.busy:
-            sequence.stats.passes += 1
-            sequence.stats.decode_s += now - max(inflight.launched, self._last_read)
+            stats = sequence.stats
+            stats.passes += 1
+            stats.decode_s += took
         self._last_read = now
         for sequence, token in tokens:
             if math.isnan(token.logprob):
@@ -134,15 +137,16 @@ class EngineCore:
             if sequence.is_scored:
                 inflight.score(sequence, result.logits[position])
                 continue
-            members = (sequence, *self.active.fork_siblings(sequence))
-            writers += [Writer(member, position, shares) for member in members if self._may_go_on(member)]
+            siblings = self.active.fork_siblings(sequence) if sequence.siblings else ()
+            for member in (sequence, *siblings):
+                # A policy may have failed as it began.
+                if member.finish is None and (member.grammar is None or self._follows(member, member.grammar)):
+                    writers.append(Writer(member, position, shares))
         return writers
 
-    def _may_go_on(self, sequence: Sequence) -> bool:
-        """Moves the sequence's grammar to the end of its text; a text that has left it is an error and ends."""
-        if sequence.finish is not None:  # its policy failed as it began
-            return False
-        problem = "" if sequence.grammar is None else sequence.grammar.follow(sequence.output_text.ids)
+    def _follows(self, sequence: Sequence, grammar: Grammar) -> bool:
+        """Moves a sequence's grammar to the end of its text; a text that has left it is an error and ends."""
+        problem = grammar.follow(sequence.output_text.ids)
         if problem:
             self.active.end(sequence, "error", f"{GRAMMAR_FAILED}{problem}")
         return not problem
@@ -151,12 +155,11 @@ class EngineCore:
         return sequence.sampling_row(self.eos_token_ids, self.config.feedback.retry_temperature)
 
     def _append(self, sequence: Sequence, token: Token) -> None:
-        params, output = sequence.request.params, sequence.output_text
-        stopped = output.append(token)
+        params = sequence.request.original.params
+        stopped = sequence.output_text.append(token)
         # A grammar allows EOS only where the text may end, and nothing else where it must.
         heeds_eos = not params.ignore_eos or sequence.grammar is not None
         ended = token.id in params.stop_token_ids or (token.id in self.eos_token_ids and heeds_eos)
         sequence.end_text(stopped or ended)
-        show(sequence)  # before its checks are announced
         self.policies.after_token(sequence)
         publish(sequence, self.policies.holds_text)

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 # Tokenizers of the SentencePiece kind drop the leading space of the first piece they decode, so some tokens of the
@@ -14,13 +14,8 @@ from weakref import WeakKeyDictionary
 _LEFT_CONTEXT = 6
 _INCOMPLETE = "\ufffd"
 
-
-class _Mark(NamedTuple):
-    """State after one token: characters of text so far, and the window that the next piece is decoded in."""
-
-    num_chars: int
-    window_start: int
-    decoded_upto: int
+# What the next piece is decoded in: from which token on, and up to which one has become text.
+_Window = tuple[int, int]
 
 
 class Detokenizer:
@@ -37,81 +32,78 @@ class Detokenizer:
         self._kept = kept or {}
         self._ids = list(prompt_ids[-_LEFT_CONTEXT:])
         self._offset = len(self._ids)
-        self._marks = [_Mark(0, 0, self._offset)]
+        # After no token, one, two: how long the text is, and the window. Numbers alone: no collection looks at them.
+        self._ends = [0]
+        self._windows: list[_Window] = [(0, self._offset)]
         self.text = ""
 
     def append(self, token_id: int) -> str:
         """Adds a token; returns the new text, empty while a character is incomplete."""
+        window, end, before = self._windows[-1], self._ends[-1], len(self._ids)
         self._ids.append(token_id)
-        mark = self._marks[-1]
         if token_id in self._kept:
-            piece = self._new_text(mark, len(self._ids) - 1) + self._kept[token_id]
-            window_start = len(self._ids) - 1
+            piece = self._new_text(window, before) + self._kept[token_id]
+            start = before
         else:
-            piece = self._own_text(mark, token_id) or self._new_text(mark, len(self._ids))
-            piece = "" if piece.endswith(_INCOMPLETE) else piece
-            window_start = mark.decoded_upto
+            # Where tokens are bytes, one has the same text after any whole character.
+            is_known = self._is_bytewise and window[1] == before
+            piece = (self._alone.get(token_id) or self._text_alone(token_id)) if is_known else _INCOMPLETE
+            if not piece or _INCOMPLETE in piece:
+                piece = self._new_text(window, before + 1)
+                piece = "" if piece.endswith(_INCOMPLETE) else piece
+            start = window[1]
         if piece:
             self.text += piece
-            mark = _Mark(len(self.text), window_start, len(self._ids))
-        self._marks.append(mark)
+            window, end = (start, before + 1), len(self.text)
+        self._ends.append(end)
+        self._windows.append(window)
         return piece
 
     def fork(self) -> Detokenizer:
         """A second one in the same state."""
         twin = copy(self)
-        twin._ids, twin._marks = list(self._ids), list(self._marks)
+        twin._ids, twin._ends, twin._windows = list(self._ids), list(self._ends), list(self._windows)
         return twin
 
     def flush(self) -> str:
         """The text of trailing tokens that never became a whole character (not added to `text`)."""
-        return self._new_text(self._marks[-1], len(self._ids))
+        return self._new_text(self._windows[-1], len(self._ids))
 
     def truncate(self, num_tokens: int) -> None:
         """Goes back to the state after `num_tokens` generated tokens."""
         del self._ids[self._offset + num_tokens :]
-        del self._marks[num_tokens + 1 :]
-        self.text = self.text[: self._marks[-1].num_chars]
+        del self._ends[num_tokens + 1 :]
+        del self._windows[num_tokens + 1 :]
+        self.text = self.text[: self._ends[-1]]
 
     def end_of(self, num_tokens: int) -> int:
         """Length of the text, in code points, after the first `num_tokens` tokens."""
-        return self._marks[num_tokens].num_chars
+        return self._ends[num_tokens]
 
     def tokens_covering(self, num_chars: int) -> int:
         """How many leading tokens it takes to have the first `num_chars` code points; all of them for flushed text."""
-        return min(bisect_left(self._marks, num_chars, key=lambda mark: mark.num_chars), len(self._marks) - 1)
+        return min(bisect_left(self._ends, num_chars), len(self._ends) - 1)
 
     def tokens_ending_by(self, num_chars: int) -> int:
         """How many leading tokens end at or before the code point `num_chars`."""
-        count = bisect_right(self._marks, num_chars, key=lambda mark: mark.num_chars) - 1
+        count = bisect_right(self._ends, num_chars) - 1
         while count > 0 and not self._is_whole(count):
             count -= 1
         return count
 
     def _is_whole(self, num_tokens: int) -> bool:
         """Whether the text after `num_tokens` tokens ends with a whole character."""
-        return self._decode is None or self._marks[num_tokens].decoded_upto == self._offset + num_tokens
+        return self._decode is None or self._windows[num_tokens][1] == self._offset + num_tokens
 
-    def _own_text(self, mark: _Mark, token_id: int) -> str:
-        """The text of a token that has the same one after any whole character; empty where it has to be decoded."""
-        if not self._is_bytewise or mark.decoded_upto != len(self._ids) - 1:
+    def _new_text(self, window: _Window, upto: int) -> str:
+        start, decoded_upto = window
+        if self._decode is None or decoded_upto == upto:
             return ""
-        text = self._text_alone(token_id)
-        return "" if _INCOMPLETE in text else text
-
-    def _new_text(self, mark: _Mark, upto: int) -> str:
-        if self._decode is None or mark.decoded_upto == upto:
-            return ""
-        before = self._before(mark)
-        after = self._decode(self._ids[mark.window_start : upto])
+        # What the next piece follows in its window; of one token, as most are, it is looked up.
+        is_one = decoded_upto - start == 1
+        before = self._text_alone(self._ids[start]) if is_one else self._decode(self._ids[start:decoded_upto])
+        after = self._decode(self._ids[start:upto])
         return after[len(before) :] if len(after) > len(before) else ""
-
-    def _before(self, mark: _Mark) -> str:
-        """The text that the next piece follows in its window; of one token, as most are, it is looked up."""
-        assert self._decode is not None
-        if mark.decoded_upto - mark.window_start != 1:
-            return self._decode(self._ids[mark.window_start : mark.decoded_upto])
-        return self._text_alone(self._ids[mark.window_start])
 
     def _text_alone(self, token_id: int) -> str:
         text = self._alone.get(token_id)

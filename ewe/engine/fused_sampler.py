@@ -7,8 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from ewe_kernels.penalties import penalise
 from ewe_kernels.sampling import ids_and_logprobs, sample_tokens
@@ -16,7 +18,7 @@ from torch import Tensor
 
 from ewe.engine.attention.packed import to_device, to_host
 from ewe.engine.models.device import launching_on
-from ewe.engine.philox import first_uniforms
+from ewe.engine.philox import Uint64Array, Uniforms, first_uniforms
 from ewe.engine.sampler import Drawing, SamplingRow, Token
 
 _CHANGED_BY = ("rows", "tokens", "counts", "biases", "repetition", "presence", "frequency")
@@ -57,17 +59,24 @@ def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool
 
 def fetch(drawn: Tensor) -> Drawing:
     """Tokens that `sample_tokens` has drawn, on their way to the host."""
-    return Drawing(drawn[:, 0], partial(_tokens, to_host({"drawn": drawn}), [0] * len(drawn)))
+    arrived = to_host({"drawn": drawn})
+
+    def read() -> list[Token]:
+        ids, logprobs = ids_and_logprobs(arrived()["drawn"])
+        return [Token(id_, logprob, 0.0) for id_, logprob in zip(ids.tolist(), logprobs.tolist(), strict=True)]
+
+    return Drawing(drawn[:, 0], read)
 
 
-def draw_parameters(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
-    """Per row what `sample_tokens` asks for, by name."""
+def draw_parameters(rows: Sequence[SamplingRow], uniforms: Uniforms | None = None) -> dict[str, np.ndarray]:
+    """Per row what `sample_tokens` asks for, by name; uniforms: of rows that are drawn step after step."""
+    params = [row.params for row in rows]
     columns = (
         [row.temperature for row in rows],
-        [max(row.params.top_k, 0) for row in rows],
-        [row.params.top_p for row in rows],
-        [row.params.min_p for row in rows],
-        _points(rows),
+        np.maximum([item.top_k for item in params], 0),
+        [item.top_p for item in params],
+        [item.min_p for item in params],
+        _points(rows, first_uniforms if uniforms is None else uniforms.of),
     )
     return {name: np.array(column, DRAWN_BY[name]) for name, column in zip(DRAWN_BY, columns, strict=True)}
 
@@ -80,15 +89,20 @@ def _penalties(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
     }
 
 
-def _points(rows: Sequence[SamplingRow]) -> list[float]:
+def _points(
+    rows: Sequence[SamplingRow], uniforms: Callable[[Uint64Array, Uint64Array], npt.NDArray[np.float64]]
+) -> npt.NDArray[np.float64]:
     """`sampler.uniform` of every row that draws, 0 for the others."""
     points = np.zeros(len(rows))
     drawn = [number for number, row in enumerate(rows) if row.temperature]
     if drawn:
         streams = [rows[number].random_stream for number in drawn]
-        keys, counters = (np.array(part, np.uint64) for part in zip(*streams, strict=True))
-        points[drawn] = first_uniforms(keys, counters)
-    return points.tolist()
+        keys, counters = (
+            np.fromiter(chain.from_iterable(part), np.uint64).reshape(len(drawn), -1)
+            for part in zip(*streams, strict=True)
+        )
+        points[drawn] = uniforms(keys, counters)
+    return points
 
 
 def _pairs(row: SamplingRow) -> list[tuple[int, int, float]]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ewe.engine.attention.metadata import ForwardRow, TokenOnDevice
+from ewe.engine.attention.metadata import ForwardRow
 from ewe.engine.attention.packed import to_device, to_host
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.sampler import Drawing, PlaceholderToken, PromptScore, SamplingRow, Token, sample
@@ -121,11 +121,10 @@ class InflightBatch:
             from ewe.engine.fused_sampler import fetch  # needs Triton, as what drew them did
 
             drawing = fetch(result.drawn)
-        self.may_be_followed = processor is None and not any(
-            row.looks_back or writer.sequence.feedback.retry_sentence is not None
-            for row, writer in zip(rows, writers, strict=True)
-        )
-        self._await(drawing, [(writer.sequence, _by_passage(writer)) for writer in writers])
+        looks_back = result.drawn is None and any(row.looks_back for row in rows)
+        retried = [item for item in writers if item.sequence.feedback.retry_sentence is not None]
+        self.may_be_followed = processor is None and not looks_back and not retried
+        self._await(drawing, [(item.sequence, None if item.shares is None else _by_passage(item)) for item in writers])
 
     def score(self, sequence: Sequence, logits: torch.Tensor) -> None:
         """Has the labels that a prompt's request names scored by the logits after it, float32 [vocab]."""
@@ -133,8 +132,9 @@ class InflightBatch:
 
     def _await(self, drawing: Drawing, writers: abc.Sequence[tuple[Sequence, dict[str, float] | None]]) -> None:
         self._drawings.append(drawing)
+        ids = drawing.ids
         for index, (sequence, attention) in enumerate(writers):
-            token = PlaceholderToken(TokenOnDevice(drawing.ids, index))
+            token = PlaceholderToken(ids, index)
             sequence.schedule.placeholder = token
             self._drawn.append((sequence, token, attention))
 
@@ -160,9 +160,10 @@ def known_draws(plan: SchedulerOutput, sampling_row: Callable[[Sequence], Sampli
         if row.all_logits or sequence.siblings or sequence.grammar is not None or sequence.is_scored:
             return None
         if row.wants_logits:
-            rows.append(sampling_row(sequence))
-            if rows[-1].changes_logits or rows[-1].params.logprobs:
+            drawn = sampling_row(sequence)
+            if drawn.changes_logits or drawn.params.logprobs:
                 return None
+            rows.append(drawn)
     return rows
 
 
@@ -174,10 +175,9 @@ def _logits_of(writers: abc.Sequence[Writer], logits: torch.Tensor) -> torch.Ten
     return logits.index_select(0, to_device({"positions": positions}, logits.device)["positions"])
 
 
-def _by_passage(writer: Writer) -> dict[str, float] | None:
+def _by_passage(writer: Writer) -> dict[str, float]:
     """The shares of attention by passage, of the memory that the pass ran under."""
-    if writer.shares is None:
-        return None
+    assert writer.shares is not None
     total: dict[str, float] = {}
     for unit, share in zip(writer.sequence.memory.units, writer.shares.tolist(), strict=False):
         total[unit.passage.id] = total.get(unit.passage.id, 0.0) + share
@@ -193,7 +193,7 @@ def last_tokens(
     """
     first, end = len(plan.units), 0
     for sequence, row, shares in zip(plan.sequences, plan.rows[first:], result.attention[first:], strict=True):
-        begin, end = end, end + (len(row.token_ids) if row.all_logits else int(row.wants_logits))
+        begin, end = end, end + (len(row.token_ids) if row.all_logits else row.wants_logits)
         if row.all_logits:
             _score(sequence, row.start_position - sequence.request.start_position, result.logits[begin:end])
         if row.wants_logits:

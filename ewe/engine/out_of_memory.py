@@ -67,7 +67,7 @@ class FrugalRunner:
 
     def forward(self, rows: Sequence[ForwardRow], draws: Sequence[SamplingRow] | None = None) -> ForwardResult:
         """Runs all rows; raises DeviceMemoryError if not even single tokens have room."""
-        tokens = sum(len(row.token_ids) for row in rows)
+        tokens = sum([len(row.token_ids) for row in rows])
         if tokens <= self._most_tokens:
             try:
                 return self._runner.forward(rows, draws)

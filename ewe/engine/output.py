@@ -8,6 +8,7 @@ from typing import Any
 from ewe.engine.output_text import Span
 from ewe.engine.sentence_checks import SentenceState, described, fields_of
 from ewe.engine.sequence import Sequence
+from ewe.engine.stream_events import StreamEvent
 from ewe.engine.workers import Job
 from ewe.types import Generation, ScoredPassage, Sentence, Verdict, VerificationResult
 
@@ -17,12 +18,12 @@ _ENDED_BEFORE = {"abort": "the request was aborted", "timeout": "the deadline pa
 
 def show(sequence: Sequence) -> None:
     """Emits the text that is new as a draft, but for an end that may become a stop string while the text goes on."""
-    if sequence.listener is None:
+    listener, output, begin = sequence.listener, sequence.output_text, sequence.shown_chars
+    if listener is None:
         return
-    text = sequence.output_text.text
-    upto = len(text) - (sequence.output_text.held_back_chars() if sequence.finish is None else 0)
-    if upto > sequence.shown_chars:
-        sequence.emit("draft", {"text": text[sequence.shown_chars : upto], "start": sequence.shown_chars})
+    upto = output.firm_end if sequence.finish is None else len(output.text)
+    if upto > begin:
+        listener(StreamEvent("draft", {"text": output.text[begin:upto], "start": begin}, None, sequence.index))
         sequence.shown_chars = upto
 
 
@@ -31,7 +32,7 @@ def publish(sequence: Sequence, holds_text: bool) -> None:
     show(sequence)
     output = sequence.output_text
     if not holds_text:
-        send(sequence, len(output.text) - output.held_back_chars())
+        send(sequence, output.firm_end)
         return
     for index in range(sequence.settled, _num_final(sequence)):
         _commit(sequence, index, sequence.feedback.state_of(index) or _NOT_VERIFIED)
@@ -142,11 +143,15 @@ def _num_discarded(sequence: Sequence) -> int:
 
 def send(sequence: Sequence, upto: int) -> None:
     """Emits the text up to a code point as final, with how many tokens have been written and discarded for it."""
-    if upto > sequence.sent_chars:
-        discarded = _num_discarded(sequence)
-        counts = {"num_tokens": len(sequence.output_text.ids) + discarded, "num_discarded": discarded}
-        sequence.emit("text", {"text": sequence.output_text.text[sequence.sent_chars : upto], **counts})
-        sequence.sent_chars = upto
+    listener, output, begin = sequence.listener, sequence.output_text, sequence.sent_chars
+    if upto <= begin:
+        return
+    if listener is not None:
+        discarded = _num_discarded(sequence) if sequence.stats.tokens_discarded else 0
+        num_tokens, text = len(output.ids) + discarded, output.text[begin:upto]
+        data = {"text": text, "num_tokens": num_tokens, "num_discarded": discarded}
+        listener(StreamEvent("text", data, None, sequence.index))
+    sequence.sent_chars = upto
 
 
 def _sentence(sequence: Sequence, span: Span, state: SentenceState) -> Sentence:

@@ -54,6 +54,7 @@ class OutputText:
         self._splitter = splitter
         self._stop = tuple(stop)
         self._min_tokens = min_tokens
+        self._may_be_cut = bool(stop or tools)  # else nobody looks at what is written, and nothing is held back
         self._is_finished = False
 
     def __len__(self) -> int:
@@ -65,17 +66,25 @@ class OutputText:
         return self._detokenizer.text[: self.text_end]
 
     @property
+    def firm_end(self) -> int:
+        """Up to where neither a stop string nor a call can still take the text away as it goes on."""
+        is_all = self.text_end is None and not self._may_be_cut
+        return len(self._detokenizer.text) if is_all else len(self.text) - self.held_back_chars()
+
+    @property
     def token_ends(self) -> tuple[int, ...]:
         """The code point of the text at which each token ends."""
         return tuple(self._detokenizer.end_of(number) for number in range(1, len(self) + 1))
 
     def append(self, token: Token) -> bool:
         """Adds a token; returns whether a stop string has now appeared (the text then ends before it)."""
-        seen = len(self._detokenizer.text)
         self.tokens.append(token)
         self.ids.append(token.id)
         piece = self._detokenizer.append(token.id)
-        stopped = bool(piece and self._stop and len(self) >= self._min_tokens and self._find_stop(seen))
+        if not self._may_be_cut:
+            return False
+        may_stop = piece and self._stop and len(self) >= self._min_tokens
+        stopped = bool(may_stop and self._find_stop(len(self._detokenizer.text) - len(piece)))
         self._find_calls()
         return stopped
 
@@ -111,9 +120,9 @@ class OutputText:
 
     def find_sentences(self) -> None:
         """Adds the sentences that have surely been completed since the last call: nothing can cut or extend them."""
-        begin, end = self._known_end(), len(self.text) - self.held_back_chars()
+        begin = self._known_end()
         if self._prose_end is None:
-            self._add_sentences(self._splitter.completed(self.text[begin:end]))
+            self._add_sentences(self._splitter.completed(self.text[begin : self.firm_end]))
         else:  # nothing cuts or extends what ends before a call
             self._add_sentences(self._splitter.split(self.text[begin : self._prose_end]))
 
@@ -149,7 +158,7 @@ class OutputText:
         self._is_finished = False
         self._prose_end = None
         self._find_calls()
-        self._reopen(len(self.text) - self.held_back_chars())
+        self._reopen(self.firm_end)
 
     def sentence_end(self, begin: str) -> int | None:
         """The code point where the sentence that `begin` has begun surely ends; None while it may go on."""
@@ -199,7 +208,7 @@ class OutputText:
 
     def held_back_chars(self) -> int:
         """How many characters at the end could still turn out to begin a stop string or a call."""
-        if self.text_end is not None or not (self._stop or self._tools):
+        if self.text_end is not None or not self._may_be_cut:
             return 0
         half_call = self._tools.held_back(self.text) if self._tools is not None and self._prose_end is None else 0
         return max(_overlap(self.text, self._stop), half_call)

@@ -13,7 +13,7 @@ from ewe.engine.composed import adopt
 from ewe.engine.effect_runner import EffectRunner
 from ewe.engine.memory_manager import MemoryManager
 from ewe.engine.next_action import Action, next_action
-from ewe.engine.output import publish, record_check, record_retrieval, retrieved_passages
+from ewe.engine.output import publish, record_check, record_retrieval, retrieved_passages, show
 from ewe.engine.policy_answer import Answer
 from ewe.engine.request import Request
 from ewe.engine.sequence import Sequence
@@ -69,19 +69,24 @@ class PolicyRunner:
 
     def after_token(self, sequence: Sequence) -> None:
         """Pauses a text that has a token more, if its policy asked for that now."""
-        output, every = sequence.output_text, sequence.policy.every
         if sequence.finish is None:
-            if not any(len(output) % number == 0 for number in every):
+            length, every = len(sequence.output_text.ids), sequence.policy.every
+            if not every or 0 not in [length % number for number in every]:
                 return
-            output.find_sentences()
+            sequence.output_text.find_sentences()
+        show(sequence)  # before its checks are announced
         self._resume(sequence, effects.Paused())
 
     def advance(self, sequence: Sequence) -> Action:
         """Works off what has been answered; returns the action that is left, which may be the sequence's end."""
+        state = sequence.policy
         while True:
             action = next_action(sequence)
-            if action is not Action.RUN:
-                sequence.void_placeholder()
+            if action is Action.RUN:
+                if (state.checks or state.paused_at is not None) and sequence.schedule.swapped is None:
+                    self._go_on(sequence)
+                return action
+            sequence.void_placeholder()
             if action in (Action.COMPLETE, Action.DRAW) or sequence.schedule.swapped is not None:
                 return action
             if action is Action.ENCODE and self.memory_manager.is_encoded(sequence):
@@ -97,7 +102,9 @@ class PolicyRunner:
             elif action is Action.TAKE_JUDGED:
                 self._resume(sequence, effects.Judged(*wordings.judged(sequence)))
             else:
-                self._note(sequence, action)
+                awaits_checks = action is Action.WAIT and not (state.side or state.retrieval or state.drawing)
+                if awaits_checks and not state.checks_awaited_since:
+                    state.checks_awaited_since = time.monotonic()
                 return action
             publish(sequence, self.holds_text)
 
@@ -196,16 +203,12 @@ class PolicyRunner:
         state.checks.popleft()
         self.memory_manager.drop_snapshot(check.snapshot)
 
-    def _note(self, sequence: Sequence, action: Action) -> None:
-        """Notes that a pause is over, or that the sequence waits for verdicts alone from now on."""
-        state = sequence.policy
-        if action is Action.RUN:
-            self.memory_manager.take_snapshots(sequence)
-            if state.paused_at is not None:
-                sequence.record("resume", waited_s=time.monotonic() - state.paused_at)
-                state.paused_at = None
-        elif action is Action.WAIT and not (state.side or state.retrieval or state.drawing):
-            state.checks_awaited_since = state.checks_awaited_since or time.monotonic()
+    def _go_on(self, sequence: Sequence) -> None:
+        """Notes that a pause is over, and the memory that a text which goes on may have to return to."""
+        self.memory_manager.take_snapshots(sequence)
+        if sequence.policy.paused_at is not None:
+            sequence.record("resume", waited_s=time.monotonic() - sequence.policy.paused_at)
+            sequence.policy.paused_at = None
 
     def _end(self, sequence: Sequence, reason: FinishReason, error: str = "") -> None:
         """Ends a text with its policy, and gives up what was to come into its memory."""

@@ -60,10 +60,9 @@ class Drawing:
 
 
 @dataclass(slots=True, eq=False)
-class PlaceholderToken:
+class PlaceholderToken(TokenOnDevice):
     """A token that has been drawn on the device and not been read; void if the text does not go on with it."""
 
-    place: TokenOnDevice
     is_void: bool = False
 
 

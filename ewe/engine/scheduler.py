@@ -48,10 +48,13 @@ class Scheduler:
         candidates = [sequence for sequence, _ in actions]
         plan = SchedulerOutput(budget=self.config.max_num_batched_tokens, candidates=candidates)
         running = [pair for pair in actions if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
-        admitted = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence, _ in running)
+        admitted = len([item for item, _ in running if item.schedule.is_admitted and item.schedule.swapped is None])
         for sequence, action in running:
-            if sequence.schedule.is_admitted and self._is_decoding(sequence, action):
-                self._add_tokens(plan, sequence)
+            schedule = sequence.schedule
+            if action is Action.RUN and schedule.is_admitted and schedule.swapped is None:
+                num_tokens = sequence.num_tokens
+                if num_tokens - sequence.table.length == 1 and not _missing(sequence):
+                    self._add_tokens(plan, sequence, num_tokens)
         may_enter = True  # nobody overtakes: whose turn it is comes in next
         for sequence, action in self._by_turns(running):
             if sequence in plan.busy:
@@ -73,6 +76,8 @@ class Scheduler:
         actions = {sequence: action for sequence, action in running if not sequence.schedule.is_admitted}
         admitted = [sequence for sequence, _ in running if sequence.schedule.is_admitted]
         turns = iter(self._turns.order(actions, admitted))
+        if not actions:
+            return running
         return [pair if pair[0].schedule.is_admitted else (first := next(turns), actions[first]) for pair in running]
 
     def add_contexts(self, plan: SchedulerOutput, running: abc.Sequence[Sequence]) -> None:
@@ -94,50 +99,48 @@ class Scheduler:
             unit.ready, unit.num_planned = False, 0
         self.launched(plan)
 
-    def _is_decoding(self, sequence: Sequence, action: Action) -> bool:
-        runs = action is Action.RUN and sequence.schedule.swapped is None and sequence.num_to_run == 1
-        return runs and not _missing(sequence)
-
     def _add_context(self, plan: SchedulerOutput, sequence: Sequence) -> None:
         """Adds the next tokens of a context, or what it sees and was evicted while it was swapped out."""
         missing = _missing(sequence)
         if not missing or self._add_units(plan, sequence, missing):
-            self._add_tokens(plan, sequence)
+            self._add_tokens(plan, sequence, sequence.num_tokens)
 
-    def _add_tokens(self, plan: SchedulerOutput, sequence: Sequence) -> None:
-        """Adds the next tokens of a context that sees nothing but what is encoded or in the pass."""
+    def _add_tokens(self, plan: SchedulerOutput, sequence: Sequence, num_tokens: int) -> None:
+        """Adds the next of a context's tokens, so many in all; it sees nothing but what is encoded or in the pass."""
         is_full = len(plan.sequences) >= self.config.max_num_seqs and not sequence.is_scored
         if plan.budget <= 0 or is_full:
             return
-        scored = sequence.request.params.prompt_logprobs is not None and sequence.table.length < len(
-            sequence.request.prompt_ids
-        )
-        tokens = sequence.tokens_to_run(min(plan.budget, _MOST_SCORED) if scored else plan.budget)
-        if not self.swapper.make_room(sequence.table.blocks_needed(len(tokens)), sequence, plan):
+        request, table, begin = sequence.request, sequence.table, sequence.table.length
+        scored = request.original.params.prompt_logprobs is not None and begin < len(request.prompt_ids)
+        count = num_tokens - begin
+        if count > 1:
+            count = min(count, plan.budget, _MOST_SCORED if scored else count)
+        if not (count == 1 and table.extend_in_place()) and not self._extend(plan, sequence, count):
             return
-        begin = sequence.table.length
-        copies = sequence.table.extend(len(tokens))
-        if copies:
-            self.pool.copy_blocks(copies)
-        schedule, seen = sequence.schedule, sequence.memory.seen
-        is_whole = sequence.table.length == sequence.num_tokens
-        plan.rows.append(
-            ForwardRow(
-                token_ids=tokens,
-                start_position=sequence.request.start_position + begin,
-                context_slots=sequence.table.slots(),
-                unit_slots=seen.slots,
-                unit_weights=seen.weights,
-                wants_logits=is_whole,
-                all_logits=scored,
-                placeholder=schedule.placeholder.place if is_whole and schedule.placeholder is not None else None,
-                prefix_slots=None if schedule.prefix is None else schedule.prefix.table.slots(),
-                adapter=sequence.request.original.adapter,
-            )
-        )
+        end = begin + count
+        schedule, seen, is_whole = sequence.schedule, sequence.memory.seen, end == num_tokens
+        tokens, position = sequence.tokens(begin, end), request.start_position + begin
+        placeholder = schedule.placeholder if is_whole else None
+        prefix_slots = None if schedule.prefix is None else schedule.prefix.table.slots()
+        adapter = request.original.adapter
+        # By place, because names take Python longer than all the rest.
+        row = ForwardRow(
+            tokens, position, table.slots(), seen.slots, seen.weights, is_whole, scored, placeholder, prefix_slots,
+            adapter,
+        )  # fmt: skip
+        plan.rows.append(row)
         plan.sequences.append(sequence)
         plan.busy[sequence] = None
-        plan.budget -= len(tokens)
+        plan.budget -= count
+
+    def _extend(self, plan: SchedulerOutput, sequence: Sequence, num_tokens: int) -> bool:
+        """Makes room for so many tokens of a context, at the cost of younger ones; returns whether there was any."""
+        if not self.swapper.make_room(sequence.table.blocks_needed(num_tokens), sequence, plan):
+            return False
+        copies = sequence.table.extend(num_tokens)
+        if copies:
+            self.pool.copy_blocks(copies)
+        return True
 
     def _add_pending(self, plan: SchedulerOutput, sequence: Sequence) -> bool:
         """Allocates a sequence's new units, all or none, and adds those that nobody has encoded.

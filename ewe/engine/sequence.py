@@ -39,7 +39,8 @@ class Sequence:
     for. prompt_passages: ids of the passages that retrieval has put into the prompt. sentence: how a sentence began
     that the text is to end with; None: it goes on. parent: the answer whose policy has asked for this text, if it is no
     answer itself. wants_attention: whether to note, when it ends, what its text attended to; attention: this.
-    wording_task: whose wording it draws; None: it is an answer.
+    wording_task: whose wording it draws; None: it is an answer. is_scored: whether its prompt is only scored: others
+    may wait for that, so it goes before them and takes no place.
     """
 
     request: TokenizedRequest
@@ -73,17 +74,16 @@ class Sequence:
     wants_attention: bool = False
     attention: TextAttention | None = None
     wording_task: WordingTask | None = None
+    is_scored: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.is_scored = bool(self.request.original.label_token_ids)
 
     @property
     def deadline(self) -> float | None:
         """When the text ends with what it has, in seconds of time.monotonic."""
         seconds = self.request.params.deadline_s
         return None if seconds is None else self.arrived + seconds
-
-    @property
-    def is_scored(self) -> bool:
-        """Whether its prompt is only scored: others may wait for that, so it goes before them and takes no place."""
-        return bool(self.request.original.label_token_ids)
 
     @property
     def num_tokens(self) -> int:
@@ -100,7 +100,7 @@ class Sequence:
         """Whether no token can follow the placeholder token: it is the text's last, or a score that is under way."""
         if self.schedule.placeholder is None:
             return False
-        return self.num_drawn >= self.request.max_tokens or self.is_scored
+        return len(self.output_text.ids) + 1 >= self.request.max_tokens or self.is_scored
 
     @property
     def has_sentence(self) -> bool:
@@ -110,18 +110,11 @@ class Sequence:
             return len(self.output_text.sentences) > self.wording_task.sentence
         return self.sentence is not None and self.output_text.sentence_end(self.sentence) is not None
 
-    @property
-    def num_to_run(self) -> int:
-        """Tokens whose KV is missing; 1 while decoding."""
-        return self.num_tokens - self.table.length
-
-    def tokens_to_run(self, limit: int) -> list[int]:
-        """At most `limit` of the tokens whose KV is missing, in order; 0 stands for the placeholder."""
-        begin, num_tokens = self.table.length, self.num_tokens
-        if begin == num_tokens - 1 and self.schedule.placeholder is not None and limit > 0:
-            return [0]
-        end = min(num_tokens, begin + limit)
+    def tokens(self, begin: int, end: int) -> list[int]:
+        """These tokens of the context; 0 stands for the placeholder."""
         split = len(self.request.prompt_ids)
+        if begin == split + len(self.output_text.ids):
+            return [0] * (end - begin)
         known = [
             *self.request.prompt_ids[begin : min(end, split)],
             *self.output_text.ids[max(begin - split, 0) : max(end - split, 0)],
@@ -142,31 +135,31 @@ class Sequence:
 
     def sampling_row(self, eos_token_ids: Iterable[int], retry_temperature: float) -> SamplingRow:
         """How the next token is drawn; retry_temperature: the least one for a sentence that must differ this time."""
-        request, params = self.request, self.request.params
+        request, params = self.request, self.request.original.params
         retried = self.feedback.retry_sentence
         is_retry = retried is not None and len(self.output_text.sentences) <= retried
-        num_placeholders = int(self.schedule.placeholder is not None)
-        too_short = len(self.output_text.ids) + num_placeholders < params.min_tokens
-        banned = (*eos_token_ids, *params.stop_token_ids) if too_short else ()
+        temperature = max(params.temperature, retry_temperature) if is_retry else params.temperature
+        num_placeholders = 0 if self.schedule.placeholder is None else 1
+        banned: tuple[int, ...] = ()
+        if len(self.output_text.ids) + num_placeholders < params.min_tokens:
+            banned = (*eos_token_ids, *params.stop_token_ids)
+        allowed = None
+        if self.grammar is not None:
+            banned, allowed = (), self.grammar.allowed_but(banned)
+        prompt_ids, ids = request.prefix_ids + request.prompt_ids, self.output_text.ids
+        wording = 0 if self.wording_task is None else self.wording_task.wording
+        # By place, because names take Python longer than all the rest.
         return SamplingRow(
-            params=params,
-            prompt_ids=request.prefix_ids + request.prompt_ids,
-            output_ids=self.output_text.ids,
-            seed=request.seed,
-            index=self.index,
-            stream=self.feedback.rewinds,
-            temperature=max(params.temperature, retry_temperature) if is_retry else params.temperature,
-            banned=banned if self.grammar is None else (),
-            allowed=None if self.grammar is None else self.grammar.allowed_but(banned),
-            num_placeholders=num_placeholders,
-            wording=0 if self.wording_task is None else self.wording_task.wording,
-        )
+            params, prompt_ids, ids, request.seed, self.index, self.feedback.rewinds, temperature, banned, allowed,
+            num_placeholders, wording,
+        )  # fmt: skip
 
     def end_text(self, stopped: bool) -> None:
         """Ends the text if something stopped it or it is as long as it may be."""
+        is_bound = self.sentence is not None or self.wording_task is not None
         if stopped:
             self.finish = "stop"
-        elif len(self.output_text) >= self.request.max_tokens or self.has_sentence:
+        elif len(self.output_text.ids) >= self.request.max_tokens or (is_bound and self.has_sentence):
             self.finish = "length"
         if self.finish is not None:
             self.output_text.finish()

@@ -126,9 +126,10 @@ class StaticDecoder:
 
     def _step_for(self, rows: Sequence[ForwardRow]) -> StaticStep | None:
         """The smallest step with room for these tokens, if there is one."""
-        if all(len(row.token_ids) == 1 and (row.wants_logits or row.all_logits) for row in rows):
-            return self._step(lanes_for(len(rows)))
         lengths = [len(row.token_ids) for row in rows]
+        silent = [row for row in rows if not (row.wants_logits or row.all_logits)]
+        if max(lengths) == 1 and not silent:
+            return self._step(lanes_for(len(rows)))
         tokens, runs = sum(lengths), sum(length > 1 for length in lengths)
         return next((step for step in self._mixed if tokens <= step.sizes.tokens and runs < step.sizes.runs), None)
 

@@ -23,6 +23,7 @@ from ewe.engine.attention.triton_backend import TritonBackend
 from ewe.engine.attention.triton_plan import Arranged
 from ewe.engine.fused_sampler import DRAWN_BY, draw_parameters
 from ewe.engine.kvcache.pool import KVPool
+from ewe.engine.philox import Uniforms
 from ewe.engine.sampler import SamplingRow
 
 _PER_TOKEN = ("token_ids", "sources", "positions", "write_slots")
@@ -60,13 +61,15 @@ class StaticStep:
         host, device = self._packed.host, self._packed.device
         for name, padding in _PADDING.items():
             host[name][:] = padding
-        for window in dict.fromkeys(windows):
-            sizes.fill(_part(host, window, sizes), (None, {}), 0)
+        self._parts = {window: _part(host, window, sizes) for window in dict.fromkeys(windows)}
+        for part in self._parts.values():
+            sizes.fill(part, (None, {}), 0)
         self._packed.upload()
         self.sizes = sizes
         plans = {window: sizes.plan(_part(device, window, sizes), window) for window in dict.fromkeys(windows)}
         self._step = StepMetadata([plans[window] for window in windows], pool, backend, device["write_slots"])
         self._model, self._outputs, self.drawn = model, outputs, drawn
+        self._uniforms = Uniforms()
         self._graph: torch.cuda.CUDAGraph | None = None
         self.runs = 0
 
@@ -78,21 +81,21 @@ class StaticStep:
         sources, drawn = sources_of(batch)
         if len(batch.logit_tokens) > self.sizes.rows or not all(map(self.sizes.hold, arranged.values())):
             return False
-        if drawn is not None and len(drawn) > len(self.drawn):
+        if drawn is not None and drawn.shape[0] > self.drawn.shape[0]:
             return False
         self._packed.wait()
         host, count = self._packed.host, len(batch.token_ids)
         values = {name: getattr(batch, name) for name in ("token_ids", "positions", "write_slots", "logit_tokens")}
-        for name, array in {**values, "sources": sources, **draw_parameters(draws)}.items():
+        for name, array in {**values, "sources": sources, **draw_parameters(draws, self._uniforms)}.items():
             host[name][: len(array)] = array
             host[name][len(array) :] = _PADDING.get(name, 0)
         num_blocks = 0
         for window, plan in arranged.items():
-            self.sizes.fill(_part(host, window, self.sizes), plan, count)
+            self.sizes.fill(self._parts[window], plan, count)
             num_blocks = len(plan[1]["tables"])
         self._packed.upload(self._last, num_blocks)
         if drawn is not None and drawn.data_ptr() != self.drawn.data_ptr():
-            self.drawn[: len(drawn), 0].copy_(drawn)
+            self.drawn[: drawn.shape[0], 0].copy_(drawn)
         return True
 
     def run(self) -> torch.Tensor:

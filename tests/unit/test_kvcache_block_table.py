@@ -111,6 +111,32 @@ def test_slots_cannot_be_written_to() -> None:
         table.slots()[0] = 0
 
 
+def test_slots_that_were_handed_out_stay_as_they_were() -> None:
+    manager = BlockManager(num_blocks=9, block_size=4)
+    table = table_of(manager, 10)
+    before = table.slots()
+    copy = before.tolist()
+    table.truncate(6)
+    assert table.extend_in_place()
+    assert table.slots().tolist() == copy[:7]
+    assert table.extend_in_place()
+    assert not table.extend_in_place(), "the block is full"
+    manager.allocate(1)
+    table.extend(3)
+    assert table.slots().tolist()[:8] == copy[:8]
+    assert table.slots().tolist()[8:] != copy[8:]
+    assert before.tolist() == copy
+
+
+def test_no_token_goes_in_place_into_a_block_that_others_hold() -> None:
+    manager = BlockManager(num_blocks=8, block_size=4)
+    first = table_of(manager, 6)
+    second = first.fork()
+    assert not first.extend_in_place()
+    assert not second.extend_in_place()
+    assert (first.length, second.length) == (6, 6)
+
+
 def test_appending_tokens_copies_the_slots_seldom() -> None:
     table = table_of(BlockManager(num_blocks=600, block_size=16), 1)
     buffers = []

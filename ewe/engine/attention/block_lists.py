@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ewe.engine.attention.metadata import IntArray
+from ewe.engine.attention.metadata import ForwardRow, IntArray
 
 # Units or memories that are remembered at most; then all are forgotten, which costs one slower step.
 _MOST_KNOWN = 8192
@@ -27,8 +27,9 @@ class Memory:
 class BlockLists:
     """Numbers units by their blocks; a slot array that was seen before is known by its identity.
 
-    A table hands out the same array as long as nothing changes, so most steps look a row's memory up and compute
-    nothing. `firsts` (the first slot of each block) and `lengths` hold what belongs to each number.
+    A table hands out the same array as long as nothing changes, and a working memory the same tuple of them, so most
+    steps look a row's memory up and compute nothing. `firsts` (the first slot of each block) and `lengths` hold what
+    belongs to each number.
     """
 
     def __init__(self, block_size: int) -> None:
@@ -38,12 +39,14 @@ class BlockLists:
         self._numbers: dict[tuple[bytes, int], int] = {}
         self._known: dict[int, tuple[int, IntArray]] = {}
         self._memories: dict[tuple[int, ...], Memory] = {}
+        # By a row's prefix and its tuple of units, which are kept for the same reason.
+        self._rows: dict[tuple[int, int], tuple[Memory, IntArray | None, tuple[IntArray, ...]]] = {}
 
     def begin(self) -> None:
         """To be called before a plan is made: numbers hold until the next call."""
-        if max(len(self._known), len(self._memories)) > _MOST_KNOWN:
+        if max(len(self._known), len(self._memories), len(self._rows)) > _MOST_KNOWN:
             self.firsts, self.lengths = [], []
-            self._numbers, self._known, self._memories = {}, {}, {}
+            self._numbers, self._known, self._memories, self._rows = {}, {}, {}, {}
 
     def unit(self, slots: IntArray) -> int:
         """The number of a unit."""
@@ -58,14 +61,22 @@ class BlockLists:
         self._known[id(slots)] = number, slots
         return number
 
-    def memory(self, unit_slots: Sequence[IntArray]) -> Memory:
-        """A row's units, those without tokens left out."""
-        key = tuple(map(id, unit_slots))
+    def memory(self, row: ForwardRow) -> Memory:
+        """What a row sees beside its context, its prefix as the first of its units; those without tokens left out."""
+        key = id(row.prefix_slots), id(row.unit_slots)
+        known = self._rows.get(key)
+        if known is None:
+            known = self._rows[key] = self._memory(row.memory_slots), row.prefix_slots, row.unit_slots
+        return known[0]
+
+    def _memory(self, segments: tuple[IntArray, ...]) -> Memory:
+        """Of other sequences, too, whose segments are the same in other tuples."""
+        key = tuple(map(id, segments))
         memory = self._memories.get(key)
         if memory is None:
-            places = [place for place, slots in enumerate(unit_slots) if len(slots)]
-            numbers = [self.unit(unit_slots[place]) for place in places]
-            memory = Memory(np.array(numbers, np.int64), np.array(places, np.int64), tuple(unit_slots))
+            places = [place for place, slots in enumerate(segments) if len(slots)]
+            numbers = [self.unit(segments[place]) for place in places]
+            memory = Memory(np.array(numbers, np.int64), np.array(places, np.int64), segments)
             self._memories[key] = memory
         return memory
 
@@ -92,6 +103,15 @@ class Tables:
         begin = self.length
         self._append(slots[:: self.lists.block_size])
         return begin
+
+    def add_contexts(self, contexts: Sequence[IntArray], lengths: IntArray) -> IntArray:
+        """Where the list of each of many contexts begins, which are of these lengths."""
+        size = self.lists.block_size
+        self._firsts += [slots[::size] for slots in contexts]
+        ends = self.length + np.cumsum(-(-lengths // size))
+        begins = np.append(self.length, ends[:-1])
+        self.length = int(ends[-1])
+        return begins
 
     def blocks(self) -> npt.NDArray[np.int32]:
         """All lists."""

@@ -1,12 +1,13 @@
 """What the decode kernels read about the single tokens of a step, as arrays on the host."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from ewe.engine.attention.block_lists import Tables
+from ewe.engine.attention.block_lists import Memory, Tables
 from ewe.engine.attention.metadata import IntArray, PlacedRow
 
 # Pieces shorter than this cost more in states written and merged than they win in parallel work,
@@ -24,8 +25,7 @@ class DecodeArrays:
     """alone, shared: pieces [n, 5] with one entry and with several (at most most_sharing), the longest first.
 
     entries [states, 2], biases float32 [states] and begins [rows + 1]: all as `attend_pieces` and `merge_states` take
-    them; the states of a row are neighbours. owners [states, 3]: each state's row of the batch, its row in the caller's
-    order, its segment.
+    them; the states of a row are neighbours. find_owners: makes `owners`, which most steps do without.
     """
 
     alone: Int32Array
@@ -34,7 +34,7 @@ class DecodeArrays:
     entries: Int32Array
     biases: npt.NDArray[np.float32]
     begins: Int32Array
-    owners: Int32Array
+    find_owners: Callable[[], Int32Array]
 
     @property
     def num_states(self) -> int:
@@ -46,20 +46,26 @@ class DecodeArrays:
         """How many pieces have one entry, and how many several."""
         return np.array([len(self.alone), len(self.shared)], np.int32)
 
+    @property
+    def owners(self) -> Int32Array:
+        """[states, 3]: each state's row of the batch, its row in the caller's order, its segment."""
+        return self.find_owners()
+
 
 @dataclass(frozen=True, slots=True)
 class _Segments:
-    """Every non-empty segment of every row, row after row.
+    """Every non-empty segment of every row, row after row; each row's last one is its context.
 
     spans [groups, 3]: the distinct segments: begin of the list of blocks, first key, last key (exclusive). Per segment:
-    group (of spans), row (of the batch), number (within the row), bias.
+    group (of spans), row (of the batch), bias. first [rows]: each row's first segment. memories: each row's.
     """
 
     spans: IntArray
     group: IntArray
     row: IntArray
-    number: IntArray
     bias: npt.NDArray[np.float32]
+    first: IntArray
+    memories: Sequence[Memory]
 
 
 def decode_arrays(
@@ -84,62 +90,77 @@ def decode_arrays(
     owner, number = _ragged(pieces_of)
     begin = spans[owner, 1] + number * piece
     readers = readers_of[owner]
-    pieces = np.stack(
-        [spans[owner, 0], begin, np.minimum(begin + piece, spans[owner, 2]), _before(readers), readers], 1
-    )
+    pieces = _columns(spans[owner, 0], begin, np.minimum(begin + piece, spans[owner, 2]), _before(readers), readers)
     longest_first = np.argsort(pieces[:, 1] - pieces[:, 2], kind="stable")
-    ordered, is_alone = pieces[longest_first].astype(np.int32), readers[longest_first] == 1
-    # Entries go piece by piece, the readers of each in the order of rows.
+    ordered, is_alone = pieces[longest_first], readers[longest_first] == 1
+    # Entries go piece by piece, the readers of each in the order of rows. Of a single token the row is the token.
     entry_piece, reader = _ragged(readers)
     by_group = np.argsort(group, kind="stable")
     segment = by_group[_before(readers_of)[owner[entry_piece]] + reader]
-    tokens = np.array([item.begin for item in rows])
-    entries = np.stack([tokens[segments.row[segment]], state_begin[segment] + number[entry_piece]], 1)
-
-    # Every row has a segment, its context.
-    first_segments = np.flatnonzero(np.diff(segments.row, prepend=-1))
-    begins = np.append(state_begin[first_segments], len(entries))
-    indices = np.array([item.index for item in rows])
-    owners = np.stack([segments.row, indices[segments.row], segments.number], 1)
+    entries = _columns(segments.row[segment], state_begin[segment] + number[entry_piece])
     return DecodeArrays(
         alone=ordered[is_alone],
         shared=ordered[~is_alone],
         most_sharing=int(readers_of.max()),
-        entries=entries.astype(np.int32),
+        entries=entries,
         biases=np.repeat(segments.bias, states_of),
-        begins=begins.astype(np.int32),
-        owners=np.repeat(owners, states_of, axis=0).astype(np.int32),
+        begins=np.append(state_begin[segments.first], len(entries)).astype(np.int32),
+        find_owners=partial(_owners, rows, segments, states_of),
     )
 
 
 def _segments(rows: Sequence[PlacedRow], tables: Tables, window: int | None) -> _Segments:
     lists = tables.lists
-    memories = [lists.memory(item.row.memory_slots) for item in rows]
+    memories = [lists.memory(item.row) for item in rows]
     held = np.concatenate([memory.numbers for memory in memories])
     is_held = np.zeros(len(lists.lengths), bool)
     is_held[held] = True
     numbers = np.flatnonzero(is_held)
     # Groups are the distinct units, then the contexts.
-    spans = [(tables.add_unit(number), 0, lists.lengths[number]) for number in numbers.tolist()]
-    biases: list[float] = []
-    sizes = []
-    for item, memory in zip(rows, memories, strict=True):
-        context, own = item.row.context_slots, item.memory_biases
-        end = len(context)
-        spans.append((tables.add_context(context), 0 if window is None else max(0, end - window), end))
-        sizes.append(len(memory.numbers) + 1)
-        biases += own if sizes[-1] > len(own) else [own[place] for place in memory.places]
-        biases.append(item.context_bias)
-    counts = np.array(sizes)
-    contexts = np.cumsum(counts) - 1  # each row's last segment
-    units = np.ones(len(biases), bool)
-    units[contexts] = False
-    group, number_of = np.empty((2, len(biases)), np.int64)
-    group[units], group[contexts] = (np.cumsum(is_held) - 1)[held], len(numbers) + np.arange(len(rows))
-    number_of[units] = np.concatenate([memory.places for memory in memories])
-    number_of[contexts] = [len(item.memory_biases) for item in rows]
+    units = [(tables.add_unit(number), 0, lists.lengths[number]) for number in numbers.tolist()]
+    spans = np.concatenate([np.array(units, np.int64).reshape(-1, 3), _context_spans(rows, tables, window)])
+    counts = np.array([len(memory.numbers) for memory in memories]) + 1
+    contexts = np.cumsum(counts) - 1
+    is_unit = np.ones(len(held) + len(rows), bool)
+    is_unit[contexts] = False
+    group = np.empty(len(is_unit), np.int64)
+    group[is_unit], group[contexts] = (np.cumsum(is_held) - 1)[held], len(numbers) + np.arange(len(rows))
     row = np.repeat(np.arange(len(rows)), counts)
-    return _Segments(np.array(spans), group, row, number_of, np.array(biases, np.float32))
+    return _Segments(spans, group, row, _biases(rows, memories), contexts + 1 - counts, memories)
+
+
+def _context_spans(rows: Sequence[PlacedRow], tables: Tables, window: int | None) -> IntArray:
+    """The spans of the rows' contexts [rows, 3]."""
+    contexts = [item.row.context_slots for item in rows]
+    ends = np.fromiter(map(len, contexts), np.int64, len(contexts))
+    firsts = np.zeros_like(ends) if window is None else np.maximum(ends - window, 0)
+    return np.stack([tables.add_contexts(contexts, ends), firsts, ends], 1)
+
+
+def _biases(rows: Sequence[PlacedRow], memories: Sequence[Memory]) -> npt.NDArray[np.float32]:
+    """The biases of the segments that hold tokens."""
+    biases: list[float] = []
+    for item, memory in zip(rows, memories, strict=True):
+        own = item.memory_biases
+        biases += own if len(memory.places) == len(own) else [own[place] for place in memory.places]
+        biases.append(item.context_bias)
+    return np.array(biases, np.float32)
+
+
+def _owners(rows: Sequence[PlacedRow], segments: _Segments, states_of: IntArray) -> Int32Array:
+    """See `DecodeArrays.owners`."""
+    pairs = zip(rows, segments.memories, strict=True)
+    places = np.concatenate([np.append(memory.places, len(item.memory_biases)) for item, memory in pairs])
+    indices = np.array([item.index for item in rows])
+    return np.repeat(_columns(segments.row, indices[segments.row], places), states_of, axis=0)
+
+
+def _columns(*columns: IntArray) -> Int32Array:
+    """Arrays of one length side by side."""
+    table = np.empty((len(columns[0]), len(columns)), np.int32)
+    for number, column in enumerate(columns):
+        table[:, number] = column
+    return table
 
 
 def _before(counts: IntArray) -> IntArray:

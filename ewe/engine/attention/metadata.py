@@ -19,7 +19,7 @@ FloatArray = npt.NDArray[np.float32]
 # step, and a frozen one takes three times as long to make.
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TokenOnDevice:
     """ids[index] is the token; ids: int64 [tokens drawn together], on the device of the model."""
 
@@ -130,7 +130,8 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
         row_biases = biases.get(kind)
         if row_biases is None:
             row_biases = biases[kind] = _biases(row, merge)
-        placed.append(PlacedRow(row, index, begin, begin + count, *row_biases))
+        memory_biases, context_bias = row_biases
+        placed.append(PlacedRow(row, index, begin, begin + count, memory_biases, context_bias))
         counts.append(count)
         begin += count
     ordered = [item.row for item in placed]
@@ -138,11 +139,17 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
     return FlatBatch(
         rows=placed,
         num_single=counts.count(1),
-        token_ids=np.fromiter(chain.from_iterable(row.token_ids for row in ordered), np.int64, begin),
+        token_ids=np.fromiter(chain.from_iterable([row.token_ids for row in ordered]), np.int64, begin),
         positions=np.repeat(shifts, counts) + np.arange(begin),
-        write_slots=np.concatenate([row.context_slots[-count:] for row, count in zip(ordered, counts, strict=True)]),
-        logit_tokens=_logit_tokens(placed),
+        write_slots=_write_slots(ordered, counts),
+        logit_tokens=_logit_tokens(placed, keep_order),
     )
+
+
+def _write_slots(rows: Sequence[ForwardRow], counts: Sequence[int]) -> IntArray:
+    if max(counts) == 1:
+        return np.array([row.context_slots.item(-1) for row in rows], np.int64)
+    return np.concatenate([row.context_slots[-count:] for row, count in zip(rows, counts, strict=True)])
 
 
 def _biases(row: ForwardRow, merge: Merge) -> tuple[list[float], float]:
@@ -158,9 +165,9 @@ def _sort_key(row: ForwardRow) -> tuple[bool, int]:
     return False, len(row.context_slots) + sum(map(len, row.memory_slots))
 
 
-def _logit_tokens(placed: Sequence[PlacedRow]) -> IntArray:
+def _logit_tokens(placed: Sequence[PlacedRow], keeps_order: bool) -> IntArray:
     tokens: list[int] = []
-    for item in sorted(placed, key=attrgetter("index")):
+    for item in placed if keeps_order else sorted(placed, key=attrgetter("index")):
         row = item.row
         if row.all_logits:
             tokens.extend(range(item.begin, item.end))

@@ -11,10 +11,10 @@ def sources_of(batch: FlatBatch) -> tuple[IntArray, Tensor | None]:
     """Where each token of a pass is among those drawn together, -1 for what the host knows; and these, if any is."""
     sources = np.full(len(batch.token_ids), -1, np.int64)
     drawn = None
-    places = [(item.end - 1, item.row.placeholder) for item in batch.rows if item.row.placeholder is not None]
-    if places:
-        ends, placeholders = zip(*places, strict=True)
-        sources[list(ends)] = [placeholder.index for placeholder in placeholders]
+    ends = [item.end - 1 for item in batch.rows if item.row.placeholder is not None]
+    placeholders = [item.row.placeholder for item in batch.rows if item.row.placeholder is not None]
+    if placeholders:
+        sources[ends] = [placeholder.index for placeholder in placeholders]
         drawn = placeholders[-1].ids
     return sources, drawn
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +51,7 @@ class PlanSizes:
     def hold(self, arranged: Arranged) -> bool:
         """Whether these arrays have room."""
         decode, arrays = arranged
-        room = {name: shape[0] - (name in ("runs", "segments")) for name, (shape, _) in self.layout().items()}
+        room = _room(self)
         # A plan of one row has no place for pieces that are shared: only a memory with a unit twice would have them.
         shared = decode is None or len(decode.shared) == 0 or decode.most_sharing <= self.rows > 1
         return shared and all(len(array) <= room[name] for name, array in arrays.items())
@@ -91,3 +92,9 @@ class PlanSizes:
             host["segments"][segments] = 0
             host["runs"][runs:] = self.tokens, 0, segments, 0
             host["runs"][runs, :2] = num_tokens, self.tokens - num_tokens
+
+
+@cache
+def _room(sizes: PlanSizes) -> dict[str, int]:
+    """How long each array may be: one run and one segment are for what pads a step."""
+    return {name: shape[0] - (name in ("runs", "segments")) for name, (shape, _) in sizes.layout().items()}

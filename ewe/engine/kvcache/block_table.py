@@ -24,9 +24,9 @@ class BlockTable:
         self.blocks: list[int] = []
         self.length = 0
         self._manager = manager
-        self._buffer: NDArray[np.int64] = np.empty(_MIN_CAPACITY, dtype=np.int64)
         self._exposed = 0  # leading entries of the buffer that callers may still hold a view of
         self._view: NDArray[np.int64] | None = None
+        self._use(np.empty(_MIN_CAPACITY, dtype=np.int64))
 
     def blocks_needed(self, num_tokens: int) -> int:
         """Free blocks that `extend(num_tokens)` takes, the copy of a shared last block included."""
@@ -41,21 +41,33 @@ class BlockTable:
         The copies must be done in the order of the `extend` calls and before anything is written to any slot. Raises
         OutOfBlocksError if blocks are short, and then changes nothing.
         """
-        if num_tokens == 1 and self._extend_in_place():
+        if num_tokens == 1 and self.extend_in_place():
             return []
         new_blocks = self._manager.allocate(self.blocks_needed(num_tokens))
         copies: list[tuple[int, int]] = []
-        first_changed = self.length
+        first_changed = len(self.blocks)
         if self._must_copy(num_tokens):
             shared = self.blocks[-1]
             self.blocks[-1] = new_blocks.pop(0)
             self._manager.release([shared])
             copies.append((shared, self.blocks[-1]))
-            first_changed -= self.length % self._manager.block_size
+            first_changed -= 1
         self.blocks += new_blocks
         self.length += num_tokens
+        self._view = None
         self._write_slots(first_changed)
         return copies
+
+    def extend_in_place(self) -> bool:
+        """As `extend(1)` if the last block has room and is nobody else's: no block is taken. Else changes nothing.
+
+        What most steps do.
+        """
+        if not self.length % self._manager.block_size or self._manager.reference_count(self.blocks[-1]) > 1:
+            return False
+        self.length += 1
+        self._view = None
+        return True
 
     def truncate(self, length: int) -> None:
         """Drop the tokens from `length` on and release the blocks that hold none of the rest.
@@ -76,9 +88,9 @@ class BlockTable:
         The same array again as long as nothing has changed, so that callers can know a unit by it.
         """
         if self._view is None:
-            self._exposed = max(self._exposed, self.length)
-            self._view = self._buffer[: self.length]
-            self._view.flags.writeable = False
+            if self._exposed < self.length:
+                self._exposed = self.length
+            self._view = self._read_only[: self.length]
         return self._view
 
     def fork(self) -> BlockTable:
@@ -87,42 +99,32 @@ class BlockTable:
         self._manager.share(self.blocks)
         twin.blocks = list(self.blocks)
         twin.length = self.length
-        twin._buffer = self._buffer.copy()
+        twin._use(self._buffer.copy())
         return twin
 
     def free(self) -> None:
         """Drop all tokens and release all blocks; the table is empty then and may be used again."""
         self.truncate(0)
 
-    def _extend_in_place(self) -> bool:
-        """Makes room for a token in the last block and in the buffer, where both have it: what most steps do."""
-        length = self.length
-        is_there = length % self._manager.block_size and self._exposed <= length < len(self._buffer)
-        if not is_there or self._must_copy(1):
-            return False
-        self._buffer[length] = self._buffer[length - 1] + 1
-        self.length, self._view = length + 1, None
-        return True
-
     def _must_copy(self, num_tokens: int) -> bool:
         """Whether writing `num_tokens` tokens would write into a block that others hold too."""
         partly_filled = self.length % self._manager.block_size > 0
         return num_tokens > 0 and partly_filled and self._manager.reference_count(self.blocks[-1]) > 1
 
-    def _write_slots(self, start: int) -> None:
-        """Fill in the slots of the tokens from `start` on."""
-        self._view = None
-        if self.length > len(self._buffer) or start < self._exposed:
-            # Views handed out keep the old buffer. Doubling makes the cost per appended token constant.
-            capacity = len(self._buffer) if self.length <= len(self._buffer) else 2 * self.length
-            grown = np.empty(capacity, dtype=np.int64)
-            grown[:start] = self._buffer[:start]
-            self._buffer = grown
-            self._exposed = 0
+    def _write_slots(self, first: int) -> None:
+        """Fill in the slots of the blocks from this one on, of all their places: tokens that follow find them there."""
         size = self._manager.block_size
-        while start < self.length:
-            index, offset = divmod(start, size)
-            stop = min(self.length, (index + 1) * size)
-            first = self.blocks[index] * size + offset
-            self._buffer[start:stop] = np.arange(first, first + stop - start)
-            start = stop
+        start, end = first * size, len(self.blocks) * size
+        if end > len(self._buffer) or start < self._exposed:
+            # Views handed out keep the old buffer. Doubling makes the cost per appended token constant.
+            grown = np.empty(len(self._buffer) if end <= len(self._buffer) else 2 * end, dtype=np.int64)
+            grown[:start] = self._buffer[:start]
+            self._use(grown)
+            self._exposed = 0
+        numbers = np.array(self.blocks[first:], dtype=np.int64)
+        self._buffer[start:end] = (numbers[:, None] * size + np.arange(size)).ravel()
+
+    def _use(self, buffer: NDArray[np.int64]) -> None:
+        """Makes this the buffer, of which callers get views that they cannot write to."""
+        self._buffer, self._read_only = buffer, buffer.view()
+        self._read_only.flags.writeable = False
