@@ -1,0 +1,79 @@
+"""Files come in forms of one kind, and whatever they are called, their records can be read again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server's packages are not installed")
+pytest.importorskip("multipart", reason="python-multipart is not installed")
+
+from fastapi.testclient import TestClient
+
+from ewe.server.app import create_app
+from ewe.server.settings import ServerSettings
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    with TestClient(create_app(None, ServerSettings(batch_folder=tmp_path))) as opened:
+        yield opened
+
+
+def form(name: str = "a.jsonl") -> bytes:
+    head = b'--BB\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--BB\r\n'
+    return head + f'Content-Disposition: form-data; name="file"; filename="{name}"\r\n\r\nx\r\n--BB--\r\n'.encode()
+
+
+@pytest.mark.parametrize(
+    "charset",
+    ["unicode_escape", "raw_unicode_escape", "utf-7", "undefined", "punycode", "idna", "latin-1", "none", '"utf-8 "'],
+)
+def test_forms_of_other_character_sets_are_refused_before_anything_is_kept(client: TestClient, charset: str) -> None:
+    kind = f"multipart/form-data; boundary=BB; charset={charset}"
+    for name in (r"\ud800.jsonl", "+2AA-.jsonl", "xn--\xff"):
+        refused = client.post("/v1/files", content=form(name), headers={"content-type": kind})
+        assert refused.status_code == 400, refused.text
+        assert "UTF-8 only: leave `charset` out" in refused.json()["error"]["message"]
+    assert client.get("/v1/files").json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    "kind", ["multipart/form-data; boundary=BB", 'Multipart/Form-Data; boundary="BB"; charset=UTF-8']
+)
+def test_files_are_called_what_utf_8_says(client: TestClient, kind: str) -> None:
+    names = {"ä\u2028😀.jsonl", r"\ud800.jsonl"}
+    for name in names:
+        kept = client.post("/v1/files", content=form(name), headers={"content-type": kind})
+        assert kept.status_code == 200, kept.text
+    assert {file["filename"] for file in client.get("/v1/files").json()["data"]} == names
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["application/x-www-form-urlencoded", "application/json", "text/plain", "multipart/mixed; boundary=BB", None],
+)
+def test_other_bodies_are_refused_unread(client: TestClient, kind: str | None) -> None:
+    """Forms in the other format take a second of the event loop for three megabytes."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        pytest.fail("the body is read")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"content-type", kind.encode())] if kind is not None else []
+    scope = {
+        **{"type": "http", "method": "POST", "path": "/v1/files", "raw_path": b"/v1/files", "query_string": b""},
+        **{"headers": headers, "scheme": "http", "server": ("a", 1), "client": ("b", 1), "http_version": "1.1"},
+    }
+    asyncio.run(client.app(scope, receive, send))
+    assert sent[0]["status"] == 400
+    message = json.loads(sent[1]["body"])["error"]["message"]
+    assert "`content-type: multipart/form-data`" in message
