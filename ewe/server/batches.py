@@ -19,6 +19,7 @@ router = APIRouter(tags=["OpenAI"], responses=ERROR_RESPONSES, route_class=Reque
 MAX_FILE_BYTES = 200 << 20  # as at OpenAI
 _WINDOW_S = 24 * 3600
 _MOST_UNFINISHED = 20  # batches of one key
+_MOST_FILES = 10_000  # of one key: as many as a page lists
 _BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 _CONTENT: dict[int | str, dict[str, Any]] = {200: {"content": _BYTES}}
 
@@ -30,11 +31,14 @@ async def create_file(
     """Keeps a file of requests in OpenAI's batch format."""
     runner, key = _runner_of(request), key_of(request)
     _check_space(request, runner, file.size or 0)
+    if runner.store.files.count(key) >= _MOST_FILES:
+        message = f"this key keeps {_MOST_FILES} files, the most that it may: delete some"
+        raise RefusedError(400, message, param="file", code="too_many", may_retry=False)
     file_id = new_id("file-")
     size = await asyncio.to_thread(write_whole, runner.store.content(file_id), blocks(file.file))
     name = (file.filename or "")[:255]
     stored = StoredFile(id=file_id, bytes=size, created_at=int(runner.now()), filename=name, purpose=purpose)
-    runner.store.files.put(key, stored)
+    await runner.store.files.keep(key, stored)
     return stored
 
 
@@ -87,7 +91,8 @@ async def create_batch(body: BatchCreation, request: Request) -> Batch:
         expires_at=now + _WINDOW_S,
         metadata=body.metadata,
     )
-    runner.store.batches.put(key, batch)
+    await runner.store.batches.keep(key, batch)
+    runner.store.forget_old_batches(key)
     runner.begin(key, batch)
     return batch
 
@@ -110,7 +115,7 @@ async def retrieve_batch(batch_id: str, request: Request) -> Batch:
 @router.post("/v1/batches/{batch_id}/cancel")
 async def cancel_batch(batch_id: str, request: Request) -> Batch:
     """Ends a batch after the requests that are under way; what is answered can be fetched."""
-    return _runner_of(request).cancel(key_of(request), await retrieve_batch(batch_id, request))
+    return await _runner_of(request).cancel(key_of(request), await retrieve_batch(batch_id, request))
 
 
 def _runner_of(request: Request) -> BatchRunner:
