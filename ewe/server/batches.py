@@ -19,7 +19,8 @@ router = APIRouter(tags=["OpenAI"], responses=ERROR_RESPONSES, route_class=Reque
 MAX_FILE_BYTES = 200 << 20  # as at OpenAI
 _WINDOW_S = 24 * 3600
 _MOST_UNFINISHED = 20  # batches of one key
-_MOST_FILES = 10_000  # of one key: as many as a page lists
+_MOST_FILES = 10_000  # of one key
+_MOST_LISTED = 1000  # files at once, however many are asked for: clients ask for the next page
 _BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 _CONTENT: dict[int | str, dict[str, Any]] = {200: {"content": _BYTES}}
 
@@ -47,7 +48,7 @@ async def list_files(request: Request, wanted: Annotated[FileListing, Query()]) 
     """The key's files: of requests, and of results."""
     files = _runner_of(request).store.files.of_key(key_of(request))
     chosen = (file for file in files if wanted.purpose in (None, file.purpose))
-    return page(chosen, wanted.after, wanted.limit, newest_first=wanted.order == "desc")
+    return page(chosen, wanted.after, min(wanted.limit, _MOST_LISTED), newest_first=wanted.order == "desc")
 
 
 @router.get("/v1/files/{file_id}")

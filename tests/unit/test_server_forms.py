@@ -1,4 +1,4 @@
-"""Files come in forms of one kind, and whatever they are called, their records can be read again."""
+"""Files come in forms of one kind, so many for a key; whatever they are called, their records can be read again."""
 
 from __future__ import annotations
 
@@ -77,3 +77,21 @@ def test_other_bodies_are_refused_unread(client: TestClient, kind: str | None) -
     assert sent[0]["status"] == 400
     message = json.loads(sent[1]["body"])["error"]["message"]
     assert "`content-type: multipart/form-data`" in message
+
+
+def test_a_key_has_so_many_files_and_pages_of_them_are_bounded(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ewe.server.batches._MOST_FILES", 3)
+    monkeypatch.setattr("ewe.server.batches._MOST_LISTED", 2)
+    kind = {"content-type": "multipart/form-data; boundary=BB"}
+    ids = [client.post("/v1/files", content=form(), headers=kind).json()["id"] for _ in range(3)]
+    refused = client.post("/v1/files", content=form(), headers=kind)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "too_many")
+    assert "3 files, the most that it may: delete some" in refused.json()["error"]["message"]
+    shown = client.get("/v1/files?limit=10000&order=asc").json()
+    assert ([file["id"] for file in shown["data"]], shown["has_more"]) == (ids[:2], True)
+    shown = client.get(f"/v1/files?order=asc&after={ids[1]}").json()
+    assert ([file["id"] for file in shown["data"]], shown["has_more"]) == (ids[2:], False)
+    client.delete(f"/v1/files/{ids[0]}")
+    assert client.post("/v1/files", content=form(), headers=kind).status_code == 200
