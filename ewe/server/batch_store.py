@@ -196,13 +196,17 @@ class BatchStore:
 def write_whole(path: Path, pieces: Iterable[bytes]) -> int:
     """Writes a file, whole or not at all; gives its size in bytes."""
     partial = path.with_name(f"{path.name}.partial")
-    with partial.open("wb") as file:
-        for piece in pieces:
-            file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
-        size = file.tell()
-    partial.replace(path)
+    try:
+        with partial.open("wb") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+            size = file.tell()
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)  # else a full disk stays full
+        raise
     return size
 
 

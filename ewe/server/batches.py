@@ -39,7 +39,11 @@ async def create_file(
     size = await asyncio.to_thread(write_whole, runner.store.content(file_id), blocks(file.file))
     name = (file.filename or "")[:255]
     stored = StoredFile(id=file_id, bytes=size, created_at=int(runner.now()), filename=name, purpose=purpose)
-    await runner.store.files.keep(key, stored)
+    try:
+        await runner.store.files.keep(key, stored)
+    except OSError:
+        runner.store.content(file_id).unlink()
+        raise
     return stored
 
 

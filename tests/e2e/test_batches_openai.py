@@ -257,6 +257,23 @@ def test_requests_of_batches_never_wait_in_the_queue_of_others(shared: Server, m
     assert max(seen) == PLACES, "eight are under way, and four places are there"
 
 
+def test_a_key_with_many_batches_leaves_another_its_share(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("one\ntwo\n")
+    with server(tmp_path / "kept", api_key_file=tmp_path / "keys", batch_concurrency=2) as opened:
+        one, two = opened.client("one"), opened.client("two")
+        opened.script.gate.clear()
+        lines = [line(f"n{number}", f"wait {number}") for number in range(10)]
+        many = [create(one, lines) for _ in range(10)]
+        wait_for(lambda: opened.app.state.service.admission.num_inside == 2, "they take both places")
+        batch = create(two, lines)
+        wait_for(lambda: two.batches.retrieve(batch.id).status == "in_progress", "it waits for a place")
+        opened.script.gate.set()
+        assert ended(two, batch).status == "completed"
+        assert sum(counts(one.batches.retrieve(other.id))[1] for other in many) < 60
+        for other in many:
+            one.batches.cancel(other.id)
+
+
 def test_a_keys_batches_leave_it_its_own_requests(shared: Server) -> None:
     client = shared.client()
     shared.script.gate.clear()

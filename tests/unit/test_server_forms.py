@@ -95,3 +95,18 @@ def test_a_key_has_so_many_files_and_pages_of_them_are_bounded(
     assert ([file["id"] for file in shown["data"]], shown["has_more"]) == (ids[2:], False)
     client.delete(f"/v1/files/{ids[0]}")
     assert client.post("/v1/files", content=form(), headers=kind).status_code == 200
+
+
+def test_of_a_file_that_a_full_disk_has_no_room_for_nothing_is_left(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    for ends in ([fail], [lambda _: None, fail]):  # of the content, of the record
+        left = iter(ends)
+        monkeypatch.setattr("ewe.server.batch_store.os.fsync", lambda handle, left=left: next(left)(handle))
+        refused = client.post("/v1/files", content=form(), headers={"content-type": "multipart/form-data; boundary=BB"})
+        assert refused.status_code == 500
+        assert client.get("/v1/files").json()["data"] == []
+        assert list((tmp_path / "files").iterdir()) == []
