@@ -54,9 +54,12 @@ async def call(app: ASGIApp, path: str, body: JsonValue, state: dict[str, Any]) 
         await app({**scope, "state": state}, receive, send)
 
     transport = httpx.ASGITransport(app_in_state)
-    content = json.dumps(body)  # not by httpx, which takes no infinity: the endpoint refuses that request alone
+    # In threads, since bodies may be large. Not by httpx, which takes no infinity: the endpoint refuses that request
+    # alone.
+    content = await asyncio.to_thread(json.dumps, body)
     request = httpx.Request(
         "POST", f"http://batch{path}", content=content, headers={"content-type": "application/json"}
     )
     response = await transport.handle_async_request(request)
-    return Reply(response.status_code, json.loads(await response.aread()), response.headers)
+    said = await response.aread()
+    return Reply(response.status_code, await asyncio.to_thread(json.loads, said), response.headers, len(said))

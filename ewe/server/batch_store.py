@@ -1,12 +1,15 @@
 """The folder of files and batches: records of whose they are, and the contents of files."""
 
+import asyncio
 import fcntl
 import json
 import os
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
@@ -17,6 +20,7 @@ _Item = TypeVar("_Item", StoredFile, Batch)
 
 _OWN_NAME = re.compile(r"((?:file-|batch_)[0-9a-f]+)(?:\.json|\.log)?(?:\.partial)?")
 _LEAST_BYTES = 4096  # that a record counts for: whoever keeps many small files fills a disk too
+_MOST_ENDED = 1000  # batches of one key; nothing else deletes them
 
 
 def new_id(prefix: str) -> str:
@@ -25,24 +29,45 @@ def new_id(prefix: str) -> str:
 
 
 class Records(Generic[_Item]):
-    """Records of one kind by id, with the key that each belongs to. Held in memory, each a JSON file on the disk."""
+    """Records of one kind by id, with the key that each belongs to. Held in memory, each a JSON file on the disk.
 
-    def __init__(self, folder: Path, kind: type[_Item]) -> None:
+    disk: the one thread that writes. used: bytes that a key's records count for.
+    """
+
+    def __init__(self, folder: Path, kind: type[_Item], disk: ThreadPoolExecutor) -> None:
         self._folder = folder
+        self._disk = disk
         self._items: dict[str, tuple[str, _Item]] = {}
+        self._of_key: dict[str, dict[str, _Item]] = {}
+        self.used: Counter[str] = Counter()
         for path in folder.glob("*.json"):
             try:
                 stored = json.loads(path.read_bytes())
-                self._items[path.stem] = str(stored["key"]), kind.model_validate(stored["record"])
+                self.note(str(stored["key"]), kind.model_validate(stored["record"]))
             except (OSError, ValueError, LookupError, TypeError) as error:
                 raise ConfigError(f"server.batch_folder: {path} is damaged; move it away: {error}") from error
 
-    def put(self, key: str, item: _Item, *, to_disk: bool = True) -> None:
-        """Keeps a record, in place of the one with its id."""
-        if to_disk:
-            content = json.dumps({"key": key, "record": item.model_dump()})
-            write_whole(self._folder / f"{item.id}.json", [content.encode()])
+    def note(self, key: str, item: _Item) -> None:
+        """Keeps a record in memory, in place of the one with its id; the disk learns of it with the next `put`."""
+        self._forget(item.id)
         self._items[item.id] = key, item
+        self._of_key.setdefault(key, {})[item.id] = item
+        self.used[key] += _counted(item)
+
+    def put(self, key: str, item: _Item) -> Future[None]:
+        """Keeps a record, in place of the one with its id; what is given is done when it is on the disk."""
+        self.note(key, item)
+        return self._disk.submit(self._write, item.id)
+
+    async def keep(self, key: str, item: _Item) -> None:
+        """Returns when a record is on the disk; a new one that cannot be written is not kept. Raises OSError."""
+        is_new = item.id not in self
+        try:
+            await asyncio.shield(asyncio.wrap_future(self.put(key, item)))
+        except OSError:
+            if is_new:
+                self.remove(item)
+            raise
 
     def find(self, key: str, item_id: str) -> _Item | None:
         """A key's record; None if there is none, or if it is another key's."""
@@ -51,8 +76,8 @@ class Records(Generic[_Item]):
 
     def remove(self, item: _Item) -> None:
         """Forgets a record."""
+        self._forget(item.id)
         (self._folder / f"{item.id}.json").unlink(missing_ok=True)
-        self._items.pop(item.id, None)
 
     def all(self) -> list[tuple[str, _Item]]:
         """Every record with its key, the oldest first."""
@@ -60,10 +85,35 @@ class Records(Generic[_Item]):
 
     def of_key(self, key: str) -> list[_Item]:
         """A key's records, the oldest first."""
-        return [item for owner, item in self.all() if owner == key]
+        return [item for _, item in sorted(self._of_key.get(key, {}).items())]
+
+    def count(self, key: str) -> int:
+        """How many records a key has."""
+        return len(self._of_key.get(key, {}))
+
+    def _write(self, item_id: str) -> None:
+        """Brings a record to the disk as it is now, unless it has been removed by then."""
+        stored = self._items.get(item_id)
+        if stored is None:
+            return
+        path = self._folder / f"{item_id}.json"
+        write_whole(path, [json.dumps({"key": stored[0], "record": stored[1].model_dump()}).encode()])
+        if item_id not in self:
+            path.unlink(missing_ok=True)
+
+    def _forget(self, item_id: str) -> None:
+        if item_id not in self._items:
+            return
+        key, item = self._items.pop(item_id)
+        self.used[key] -= _counted(item)
+        del self._of_key[key][item_id]
 
     def __contains__(self, item_id: str) -> bool:
         return item_id in self._items
+
+
+def _counted(item: StoredFile | Batch) -> int:
+    return max(item.bytes if isinstance(item, StoredFile) else 0, _LEAST_BYTES)
 
 
 def page(items: Iterable[_Item], after: str | None, limit: int, *, newest_first: bool = True) -> Page[_Item]:
@@ -92,8 +142,12 @@ class BatchStore:
         except OSError as error:
             raise ConfigError(f"server.batch_folder: cannot use {folder}: {error.strerror or error}") from error
         self._folder = folder
-        self.files = Records(folder / "files", StoredFile)
-        self.batches = Records(folder / "batches", Batch)
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="ewe-batch-records")
+        self._log_bytes: Counter[str] = Counter()
+        self.files = Records(folder / "files", StoredFile, self._disk)
+        self.batches = Records(folder / "batches", Batch, self._disk)
+        for key in {key for key, _ in self.batches.all()}:
+            self.forget_old_batches(key)
         self._sweep()
 
     def content(self, file_id: str) -> Path:
@@ -105,9 +159,18 @@ class BatchStore:
         return self._folder / "batches" / f"{batch.id}.log"
 
     def used(self, key: str) -> int:
-        """Bytes that count for a key."""
-        sizes = [file.bytes for file in self.files.of_key(key)] + [0] * len(self.batches.of_key(key))
-        return sum(max(size, _LEAST_BYTES) for size in sizes)
+        """Bytes that count for a key: files, batches, and results of batches that have not ended."""
+        return self.files.used[key] + self.batches.used[key] + self._log_bytes[key]
+
+    def count_log(self, key: str, size: int) -> None:
+        """Counts bytes of results that a key's batches have got, or have no more."""
+        self._log_bytes[key] += size
+
+    def forget_old_batches(self, key: str) -> None:
+        """Of a key's batches that have ended the newest are kept; their files stay."""
+        ended = [batch for batch in self.batches.of_key(key) if batch.has_ended]
+        for batch in ended[:-_MOST_ENDED]:
+            self.batches.remove(batch)
 
     def remove_file(self, file: StoredFile) -> None:
         """Deletes a file and its record."""
@@ -115,7 +178,8 @@ class BatchStore:
         self.content(file.id).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Lets the next server in."""
+        """Lets the next server in, when all is written."""
+        self._disk.shutdown()
         self._lock.close()
 
     def _sweep(self) -> None:
@@ -132,13 +196,17 @@ class BatchStore:
 def write_whole(path: Path, pieces: Iterable[bytes]) -> int:
     """Writes a file, whole or not at all; gives its size in bytes."""
     partial = path.with_name(f"{path.name}.partial")
-    with partial.open("wb") as file:
-        for piece in pieces:
-            file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
-        size = file.tell()
-    partial.replace(path)
+    try:
+        with partial.open("wb") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+            size = file.tell()
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)  # else a full disk stays full
+        raise
     return size
 
 

@@ -19,6 +19,8 @@ router = APIRouter(tags=["OpenAI"], responses=ERROR_RESPONSES, route_class=Reque
 MAX_FILE_BYTES = 200 << 20  # as at OpenAI
 _WINDOW_S = 24 * 3600
 _MOST_UNFINISHED = 20  # batches of one key
+_MOST_FILES = 10_000  # of one key
+_MOST_LISTED = 1000  # files at once, however many are asked for: clients ask for the next page
 _BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 _CONTENT: dict[int | str, dict[str, Any]] = {200: {"content": _BYTES}}
 
@@ -30,11 +32,18 @@ async def create_file(
     """Keeps a file of requests in OpenAI's batch format."""
     runner, key = _runner_of(request), key_of(request)
     _check_space(request, runner, file.size or 0)
+    if runner.store.files.count(key) >= _MOST_FILES:
+        message = f"this key keeps {_MOST_FILES} files, the most that it may: delete some"
+        raise RefusedError(400, message, param="file", code="too_many", may_retry=False)
     file_id = new_id("file-")
     size = await asyncio.to_thread(write_whole, runner.store.content(file_id), blocks(file.file))
     name = (file.filename or "")[:255]
     stored = StoredFile(id=file_id, bytes=size, created_at=int(runner.now()), filename=name, purpose=purpose)
-    runner.store.files.put(key, stored)
+    try:
+        await runner.store.files.keep(key, stored)
+    except OSError:
+        runner.store.content(file_id).unlink()
+        raise
     return stored
 
 
@@ -43,7 +52,7 @@ async def list_files(request: Request, wanted: Annotated[FileListing, Query()]) 
     """The key's files: of requests, and of results."""
     files = _runner_of(request).store.files.of_key(key_of(request))
     chosen = (file for file in files if wanted.purpose in (None, file.purpose))
-    return page(chosen, wanted.after, wanted.limit, newest_first=wanted.order == "desc")
+    return page(chosen, wanted.after, min(wanted.limit, _MOST_LISTED), newest_first=wanted.order == "desc")
 
 
 @router.get("/v1/files/{file_id}")
@@ -87,7 +96,8 @@ async def create_batch(body: BatchCreation, request: Request) -> Batch:
         expires_at=now + _WINDOW_S,
         metadata=body.metadata,
     )
-    runner.store.batches.put(key, batch)
+    await runner.store.batches.keep(key, batch)
+    runner.store.forget_old_batches(key)
     runner.begin(key, batch)
     return batch
 
@@ -110,7 +120,7 @@ async def retrieve_batch(batch_id: str, request: Request) -> Batch:
 @router.post("/v1/batches/{batch_id}/cancel")
 async def cancel_batch(batch_id: str, request: Request) -> Batch:
     """Ends a batch after the requests that are under way; what is answered can be fetched."""
-    return _runner_of(request).cancel(key_of(request), await retrieve_batch(batch_id, request))
+    return await _runner_of(request).cancel(key_of(request), await retrieve_batch(batch_id, request))
 
 
 def _runner_of(request: Request) -> BatchRunner:

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from ewe.server.body_limits import too_large
 from ewe.server.engine_service import service_of
 from ewe.server.fair_queue import tenant_of
+from ewe.server.form_bodies import check_form
 
 MOST_NUMBERS = 1 << 17
 """Values of one body, counted by commas and brackets; only tokens may be so many."""
@@ -45,6 +46,7 @@ class BoundedRequest(Request):
 
     def form(self, **_: Any) -> Any:
         """The fields and the one file of a form; raises HTTPException for more, as each file takes a descriptor."""
+        check_form(self.headers.get("content-type"))
         return super().form(max_files=1, max_fields=8, max_part_size=_LARGE)
 
 

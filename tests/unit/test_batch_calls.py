@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +16,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from pydantic import JsonValue
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from ewe.server.batch_calls import call
@@ -31,6 +35,23 @@ def asked(body: JsonValue) -> Any:
     reply = asyncio.run(call(app, "/v1/completions", body, {"key": "ann"}))
     assert (reply.status, reply.body, reply.headers["x-request-id"]) == (418, {"path": "/v1/completions"}, "r")
     return found[0]
+
+
+def test_large_json_is_made_and_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[threading.Thread] = []
+
+    def noted(work: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **kwargs: (used.append(threading.current_thread()), work(*args, **kwargs))[1]
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse('{"a": 1}')(scope, receive, send)
+
+    fake = SimpleNamespace(dumps=noted(json.dumps), loads=noted(json.loads))
+    monkeypatch.setattr("ewe.server.batch_calls.json", fake)
+    reply = asyncio.run(call(app, "/v1/completions", {}, {}))
+    assert (reply.body, reply.size) == ({"a": 1}, 8)
+    assert len(used) == 2
+    assert threading.main_thread() not in used
 
 
 @pytest.mark.parametrize("number", [math.inf, -math.inf, 10**30, 0.1])

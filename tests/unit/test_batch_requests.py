@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ewe.errors import InvalidRequestError
-from ewe.server.batch.requests import LineError, check_requests, read_requests
+from ewe.server.batch.requests import LineError, LineLimitError, LineLimits, check_requests, read_requests
 
 GOOD: dict[str, Any] = {"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": "p"}}
 
@@ -77,6 +78,60 @@ def test_empty_files_and_too_many_requests(tmp_path: Path) -> None:
 def test_of_many_errors_the_first_are_told(tmp_path: Path) -> None:
     errors = checked(tmp_path, b"{\n" * 1000)
     assert [error.line for error in errors] == list(range(1, 101))
+
+
+LIMITS = LineLimits(lines=6, bytes=300, values=40, containers=8)
+
+
+@pytest.mark.parametrize(
+    ("bad", "code", "line_number"),
+    [
+        (line(custom_id="b", body={"prompt": "x" * 300}), "line_too_long", 2),
+        (line(custom_id="b", body={"prompt": "x" * 3_000_000})[:-1], "line_too_long", 2),
+        (b"x" * 299 + b"\n", "invalid_json_line", 2),
+        (line(custom_id="b", body={"prompt": [1] * 41}), "too_many_values", 2),
+        (line(custom_id="b", body={"prompt": [[]] * 8}), "too_many_values", 2),
+        (b"\n" * 6, "too_many_lines", None),
+    ],
+)
+def test_a_line_over_the_limits_is_its_own_error(
+    tmp_path: Path, bad: bytes, code: str, line_number: int | None
+) -> None:
+    """What comes after it is read as before."""
+    path = tmp_path / "requests.jsonl"
+    path.write_bytes(line() + bad + b"\n" + line(custom_id="c", url="/v1/embeddings"))
+    found = check_requests(path, "/v1/completions", limits=LIMITS).errors
+    assert [(error.code, error.line) for error in found] == [
+        (code, line_number),
+        *([("mismatched_url", 3 + bad.endswith(b"\n"))] if line_number else []),
+    ]
+
+
+def test_texts_of_brackets_are_no_lists(tmp_path: Path) -> None:
+    path = tmp_path / "requests.jsonl"
+    path.write_bytes(line(body={"prompt": '[{\\"[[[\\', "a\\": '"[[[[[[', "b": [{}]}))
+    assert check_requests(path, limits=LIMITS).errors == []
+    assert len(list(read_requests(path, LIMITS))) == 1
+
+
+def test_limits_that_were_higher_when_a_file_was_checked_end_its_reading(tmp_path: Path) -> None:
+    path = tmp_path / "requests.jsonl"
+    path.write_bytes(line() + line(custom_id="b", body={"prompt": "x" * 300}))
+    reading = read_requests(path, LIMITS)
+    assert next(reading).custom_id == "a"
+    with pytest.raises(LineLimitError, match=r"line 2: .*longer than 300 bytes \(server.max_body_bytes\)"):
+        next(reading)
+
+
+def test_of_a_long_line_no_more_is_read_than_it_may_have(tmp_path: Path) -> None:
+    path = tmp_path / "requests.jsonl"
+    path.write_bytes(line(body={"prompt": [[]] * (1 << 22)}))
+    tracemalloc.start()
+    [error] = check_requests(path, limits=LIMITS).errors
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (error.code, error.line) == ("line_too_long", 1)
+    assert peak < 4 << 20, "the rest is passed over a mebibyte at a time"
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

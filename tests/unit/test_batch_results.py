@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -230,6 +230,53 @@ def test_a_failed_batch_gives_its_places_back(tmp_path: Path) -> None:
                 await asyncio.wait_for(places.acquire(), 1)
 
     asyncio.run(asyncio.wait_for(run_both(), 60))
+
+
+def test_requests_are_read_beside_the_event_loop_and_not_before_there_is_a_place(tmp_path: Path) -> None:
+    """A line may take long to parse, and many large ones fill the memory."""
+    read: list[threading.Thread] = []
+    done = 0
+
+    def reading() -> Iterator[BatchRequest]:
+        for request in REQUESTS:
+            read.append(threading.current_thread())
+            yield request
+
+    async def answer(request: BatchRequest) -> Reply:
+        nonlocal done
+        assert len(read) - done <= 3
+        await asyncio.sleep(0.001)
+        done += 1
+        return reply()
+
+    with ResultLog(tmp_path / "a") as log:
+        asyncio.run(answer_requests(reading(), answer, log, asyncio.Semaphore(3), lambda: None))
+    assert len(read) == len(REQUESTS)
+    assert threading.main_thread() not in read
+
+
+@pytest.mark.parametrize("size", [0, 1 << 20])
+def test_a_result_without_room_is_not_kept(tmp_path: Path, size: int) -> None:
+    """size: of replies, as they tell it: large ones are written as JSON in a thread."""
+    room = 1000
+
+    def take(bytes_: int) -> bool:
+        nonlocal room
+        if bytes_ > room:
+            return False
+        room -= bytes_
+        return True
+
+    async def answer(request: BatchRequest) -> Reply:
+        return Reply(200, {"text": "x" * (900 if request.custom_id == "n1" else 200)}, {}, size)
+
+    log = ResultLog(tmp_path / "a", take)
+    with log:
+        asyncio.run(answer_requests(REQUESTS, answer, log, asyncio.Semaphore(1), lambda: None))
+    assert names_in(log.path) == ["n0", "n2"]
+    assert log.answered == {"n0", "n2"}
+    assert log.path.stat().st_size == log.size == 1000 - room
+    assert ResultLog(log.path).size == log.size
 
 
 def test_an_output_that_is_no_file_is_refused_unread() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +59,79 @@ def test_small_things_count_as_a_block_of_the_disk(tmp_path: Path) -> None:
     assert (store.used("ann"), store.used("bob"), store.used("")) == (4096 + 10_000 + 4096, 4096, 0)
 
 
+def test_results_of_running_batches_count_and_what_goes_counts_no_more(tmp_path: Path) -> None:
+    store = BatchStore(tmp_path)
+    store.batches.put("ann", batch("batch_1"))
+    store.count_log("ann", 50_000)
+    assert (store.used("ann"), store.used("bob")) == (4096 + 50_000, 0)
+    store.count_log("ann", -50_000)
+    store.files.put("ann", file("file-1", 10_000))
+    store.files.put("ann", file("file-1", 20_000))
+    assert store.used("ann") == 4096 + 20_000
+    store.remove_file(file("file-1"))
+    store.close()
+    assert store.used("ann") == BatchStore(tmp_path).used("ann") == 4096
+
+
+def test_a_name_that_utf_8_cannot_carry_does_not_break_the_list(tmp_path: Path) -> None:
+    """A server before may have kept one."""
+    (tmp_path / "files").mkdir()
+    record = json.dumps({"key": "ann", "record": {**file("file-1").model_dump(), "filename": "\ud800.jsonl"}})
+    (tmp_path / "files" / "file-1.json").write_text(record)
+    kept = BatchStore(tmp_path).files.of_key("ann")
+    assert page(kept, None, 10).model_dump_json()
+    assert [one.filename for one in kept] == ["?.jsonl"]
+
+
+def test_of_ended_batches_the_newest_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ewe.server.batch_store._MOST_ENDED", 2)
+    store = BatchStore(tmp_path)
+    store.batches.put("ann", batch("batch_0"))
+    for number in range(1, 6):
+        store.batches.put("ann", batch(f"batch_{number}", status="completed"))
+        store.batches.put("bob", batch(f"batch_{number}b", status="failed"))
+    store.forget_old_batches("ann")
+    assert [one.id for one in store.batches.of_key("ann")] == ["batch_0", "batch_4", "batch_5"]
+    assert store.batches.count("bob") == 5
+    store.close()
+    again = BatchStore(tmp_path)
+    assert [one.id for _, one in again.batches.all()] == ["batch_0", "batch_4", "batch_4b", "batch_5", "batch_5b"]
+
+
+def test_records_are_written_beside_the_event_loop_the_latest_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writers: list[threading.Thread] = []
+    monkeypatch.setattr("ewe.server.batch_store.os.fsync", lambda _: writers.append(threading.current_thread()))
+
+    async def keep_all(store: BatchStore) -> None:
+        kept = [store.files.keep("ann", file("file-1", size)) for size in range(20)]
+        gone = asyncio.gather(*kept, store.files.keep("ann", file("file-2")))
+        await asyncio.sleep(0)
+        assert store.files.find("ann", "file-1") == file("file-1", 19), "in memory at once"
+        store.remove_file(file("file-2"))
+        await gone
+
+    store = BatchStore(tmp_path)
+    asyncio.run(keep_all(store))
+    store.close()
+    assert threading.main_thread() not in writers
+    assert [one for _, one in BatchStore(tmp_path).files.all()] == [file("file-1", 19)]
+
+
+def test_a_record_that_cannot_be_written_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    store = BatchStore(tmp_path)
+    asyncio.run(store.files.keep("ann", file("file-1")))
+    monkeypatch.setattr("ewe.server.batch_store.os.fsync", fail)
+    for name in ("file-1", "file-2"):
+        with pytest.raises(OSError, match="No space"):
+            asyncio.run(store.files.keep("ann", file(name)))
+    assert store.files.of_key("ann") == [file("file-1")]
+
+
 def test_one_server_at_a_time(tmp_path: Path) -> None:
     store = BatchStore(tmp_path)
     with pytest.raises(ConfigError, match="another server uses"):
@@ -78,9 +154,9 @@ def test_what_a_killed_server_left_goes_and_nothing_else(tmp_path: Path) -> None
     store = BatchStore(tmp_path)
     for name in ("file-1", "file-2"):
         write_whole(store.content(name), [b"abc"])
-    store.files.put("", file("file-1"))
-    store.batches.put("", batch("batch_1", status="in_progress"))
-    store.batches.put("", batch("batch_2", status="completed"))
+    store.files.put("", file("file-1")).result()
+    store.batches.put("", batch("batch_1", status="in_progress")).result()
+    store.batches.put("", batch("batch_2", status="completed")).result()
     names = ["files/file-3.partial", "files/file-1.json.partial", "batches/batch_1.log", "batches/batch_2.log"]
     for name in [*names, "batches/batch_3.log", "files/notes.txt", "files/file-x"]:
         (tmp_path / name).write_bytes(b"abc")

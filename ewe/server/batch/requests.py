@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,19 +14,52 @@ from ewe.errors import InvalidRequestError
 BatchUrl = Literal["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses"]
 """What a request of a batch may ask."""
 
+_Row = bytes | dict[str, Any]  # a line of JSON, or a row of a table
 _ROWS = 1024  # of a Parquet file at once
+_SKIPPED = 1 << 20  # bytes at once of a line that is too long
 _MOST_ERRORS = 100  # that are told of one file
+_LONGEST_NAME = 64  # characters of a custom_id that an error tells: a batch's record holds its errors
 
 
-class BatchRequest(BaseModel):
-    """One line: a request to `url`, and the caller's name for it, which its answer bears."""
+class _Line(BaseModel):
+    """What a line says beside the request's body."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
     custom_id: Annotated[str, Field(min_length=1, max_length=512)]
     method: Literal["POST"]
     url: BatchUrl
+
+
+class BatchRequest(_Line):
+    """One line: a request to `url`, and the caller's name for it, which its answer bears."""
+
     body: dict[str, JsonValue]
+
+
+class _CheckedBody(BaseModel):
+    """What a check wants to know of a body; making objects of the rest would take ten times as long."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    stream: JsonValue = None
+
+
+class _CheckedLine(_Line):
+    body: _CheckedBody
+
+
+@dataclass(frozen=True, slots=True)
+class LineLimits:
+    """What is read of files that strangers send: lines, blank ones too, and what one line may have.
+
+    values: counted by commas and brackets; containers: lists and objects among them.
+    """
+
+    lines: int
+    bytes: int
+    values: int
+    containers: int
 
 
 class LineError(BaseModel):
@@ -50,55 +84,107 @@ class BatchFile:
     errors: list[LineError] = field(default_factory=list)
 
 
-def read_requests(path: Path) -> Iterator[BatchRequest]:
-    """The requests of a file that `check_requests` found no error in."""
-    for _, row in _rows(path):
+class LineLimitError(InvalidRequestError):
+    """A line over the limits; error: what is said of it."""
+
+    def __init__(self, error: LineError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def read_requests(path: Path, limits: LineLimits | None = None) -> Iterator[BatchRequest]:
+    """The requests of a file that `check_requests` found no error in.
+
+    Raises LineLimitError for a line over limits that were higher when it was checked.
+    """
+    for number, row in _rows(path, limits):
+        error = _over_limits(row, limits)
+        if error is not None:
+            raise LineLimitError(error.model_copy(update={"line": number}))
         yield request_of(row)
 
 
-def check_requests(path: Path, url: str | None = None, most: int | None = None) -> BatchFile:
+def check_requests(
+    path: Path, url: str | None = None, most: int | None = None, limits: LineLimits | None = None
+) -> BatchFile:
     """Reads all of a file; url: what every request has to ask; most: how many there may be.
 
     Raises InvalidRequestError for a file that cannot be read at all.
     """
-    found, ids = BatchFile(), set[str]()
-    for number, row in _rows(path):
-        if found.total == most:
-            found.errors.append(LineError(code="too_many_requests", message=f"a batch has at most {most} requests"))
-            break
-        found.total += 1
-        error = _check(row, url, ids)
-        if error is not None:
-            found.errors.append(error.model_copy(update={"line": number}))
-            if len(found.errors) == _MOST_ERRORS:
-                break
-    if not found.total:
+    found = BatchFile()
+    try:
+        _check_rows(found, _rows(path, limits), url, most, limits)
+    except LineLimitError as error:
+        found.errors.append(error.error)
+    if not found.total and not found.errors:
         found.errors.append(LineError(code="empty_file", message="the file holds no request"))
     return found
 
 
-def _check(row: bytes | dict[str, Any], url: str | None, ids: set[str]) -> LineError | None:
+def _check_rows(
+    found: BatchFile, rows: Iterator[tuple[int, _Row]], url: str | None, most: int | None, limits: LineLimits | None
+) -> None:
+    ids = set[str]()
+    for number, row in rows:
+        if found.total == most:
+            found.errors.append(LineError(code="too_many_requests", message=f"a batch has at most {most} requests"))
+            break
+        found.total += 1
+        error = _over_limits(row, limits) or _check(row, url, ids, limits)
+        if error is not None:
+            found.errors.append(error.model_copy(update={"line": number}))
+            if len(found.errors) == _MOST_ERRORS:
+                break
+
+
+def _over_limits(row: _Row, limits: LineLimits | None) -> LineError | None:
+    """What is said of a line that would take too long to parse, or that no endpoint takes as a body."""
+    if limits is None or not isinstance(row, bytes):
+        return None
+    if len(row) > limits.bytes:
+        message = f"the line is longer than {limits.bytes} bytes (server.max_body_bytes)"
+        return LineError(code="line_too_long", message=message)
+    if sum(map(row.count, (b",", b"[", b"{"))) > limits.values:
+        return LineError(code="too_many_values", message=f"the line has more than {limits.values} values")
+    return None
+
+
+def _has_more_containers(line: bytes, most: int) -> bool:
+    """Whether a line of JSON holds more lists and objects; brackets in its texts are none."""
+    if line.count(b"[") + line.count(b"{") <= most:
+        return False
+    plain = b"".join(line.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
+    return plain.count(b"[") + plain.count(b"{") > most
+
+
+def _check(row: _Row, url: str | None, ids: set[str], limits: LineLimits | None) -> LineError | None:
     """What is wrong with a row; ids: those before it, to which its own is added."""
     try:
-        request = request_of(row)
+        if isinstance(row, bytes):
+            request = _CheckedLine.model_validate_json(row)
+        else:
+            request = _CheckedLine.model_validate(request_of(row).model_dump())
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_url=False, include_input=False)[0]
         name = ".".join(map(str, first["loc"]))
         code = "invalid_json_line" if first["type"] == "json_invalid" else "invalid_request"
         return LineError(code=code, message=f"{name}: {first['msg']}" if name else first["msg"], param=name or None)
     if request.custom_id in ids:
-        message = f"custom_id: {request.custom_id!r} stands on an earlier line too"
+        message = f"custom_id: {request.custom_id[:_LONGEST_NAME]!r} stands on an earlier line too"
         return LineError(code="duplicate_custom_id", message=message, param="custom_id")
     ids.add(request.custom_id)
     if url is not None and request.url != url:
         return LineError(code="mismatched_url", message=f"url: the batch is for {url}", param="url")
-    if request.body.get("stream"):
+    if request.body.stream:
         message = "body.stream: the answers of a batch come whole; leave it out"
         return LineError(code="invalid_request", message=message, param="body.stream")
+    if limits is not None and isinstance(row, bytes) and _has_more_containers(row, limits.containers):
+        message = f"body: more than {limits.containers} lists and objects"
+        return LineError(code="too_many_values", message=message, param="body")
     return None
 
 
-def request_of(row: bytes | dict[str, Any]) -> BatchRequest:
+def request_of(row: _Row) -> BatchRequest:
     """The request in a line of JSON or a row of a table, whose `body` is JSON or what JSON stands for.
 
     Raises pydantic's ValidationError.
@@ -108,18 +194,33 @@ def request_of(row: bytes | dict[str, Any]) -> BatchRequest:
     return BatchRequest.model_validate({**row, "body": _body(row.get("body"))})
 
 
-def _rows(path: Path) -> Iterator[tuple[int, bytes | dict[str, Any]]]:
-    """Each row that is not blank, with its number."""
+def _rows(path: Path, limits: LineLimits | None) -> Iterator[tuple[int, _Row]]:
+    """Each row that is not blank, with its number; the limits are those of lines."""
     try:
         if path.suffix == ".parquet":
             yield from enumerate(_parquet_rows(path), 1)
-            return
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield number, line
+        else:
+            yield from _lines(path, limits)
     except OSError as error:
         raise InvalidRequestError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _lines(path: Path, limits: LineLimits | None) -> Iterator[tuple[int, bytes]]:
+    """Each line that is not blank, with its number; of one that is too long its first bytes, one more than it may have.
+
+    Raises LineLimitError for too many lines.
+    """
+    most = -1 if limits is None else limits.bytes + 1
+    with path.open("rb") as file:
+        for number, line in enumerate(iter(partial(file.readline, most), b""), 1):
+            if limits is not None and number > limits.lines:
+                message = f"the file has more than {limits.lines} lines, blank ones too"
+                raise LineLimitError(LineError(code="too_many_lines", message=message))
+            if not line.isspace():
+                yield number, line
+            rest = line if len(line) == most else b""
+            while rest and not rest.endswith(b"\n"):
+                rest = file.readline(_SKIPPED)
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -5,7 +5,7 @@ import json
 import os
 import secrets
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from io import FileIO
@@ -15,15 +15,17 @@ from typing import Any, Self
 from ewe.errors import EWEError, InvalidRequestError
 
 _OPENING = b'{"id": "batch_req_'
+_LARGE = 1 << 16  # bytes of a reply; what is smaller is written as JSON faster than a thread takes it over
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an endpoint said; body: as JSON holds it. headers: with lower-case names."""
+    """What an endpoint said; body: as JSON holds it. headers: with lower-case names. size: of the body, in bytes."""
 
     status: int
     body: Any
     headers: Mapping[str, str]
+    size: int = 0
 
 
 def result_line(custom_id: str, reply: Reply) -> bytes:
@@ -47,13 +49,15 @@ class ResultLog:
 
     Making one reads what is there, and raises InvalidRequestError for a file of something else; a line that a killed
     run left without its end does not count. Entering it cuts that line off; from then on results can be added.
+    take: told the bytes of each result; says whether there is room for them, else the result is not kept.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, take: Callable[[int], bool] = lambda size: True) -> None:
         self.path = path
         self.answered: set[str] = set()
         self.failed = 0
-        self._kept = 0
+        self.size = 0  # bytes of results
+        self._take = take
         self._read()
         self._file: FileIO | None = None
         self._waiting: deque[bytes] = deque()
@@ -74,7 +78,7 @@ class ResultLog:
 
     def __enter__(self) -> Self:
         self._file = FileIO(self.path, "a")
-        self._file.truncate(self._kept)
+        self._file.truncate(self.size)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -85,9 +89,16 @@ class ResultLog:
     async def add(self, custom_id: str, reply: Reply) -> None:
         """Returns when the result is on the disk; results that come together are brought there together.
 
-        Raises EWEError where the disk takes no more, and from then on.
+        One that there is no room for is not kept. Raises EWEError where the disk takes no more, and from then on.
         """
-        self._waiting.append(result_line(custom_id, reply))
+        if reply.size < _LARGE:
+            line = result_line(custom_id, reply)
+        else:
+            line = await asyncio.to_thread(result_line, custom_id, reply)
+        if not self._take(len(line)):
+            return
+        self.size += len(line)
+        self._waiting.append(line)
         await asyncio.get_running_loop().run_in_executor(self._disk, self._write)
         self.answered.add(custom_id)
         self.failed += reply.status != 200
@@ -119,9 +130,9 @@ class ResultLog:
                     raise self._foreign(number)
                 if not line.endswith(b"\n"):
                     return
-                self._take(number, line)
+                self._count(number, line)
 
-    def _take(self, number: int, line: bytes) -> None:
+    def _count(self, number: int, line: bytes) -> None:
         try:
             custom_id, has_succeeded = _status(line)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -130,7 +141,7 @@ class ResultLog:
             raise self._foreign(number)
         self.answered.add(custom_id)
         self.failed += not has_succeeded
-        self._kept += len(line)
+        self.size += len(line)
 
     def _foreign(self, number: int) -> InvalidRequestError:
         return InvalidRequestError(f"{self.path}:{number} is no result of a batch; choose another --output")

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ewe.server.batch.requests import BatchUrl, LineError
 from ewe.server.schemas.common import AnswerModel, Metadata, RequestModel
@@ -36,6 +36,11 @@ class FileListing(Listing):
     purpose: str | None = None
 
 
+def _unicode(name: str) -> str:
+    """A name that UTF-8 can carry; halves of surrogate pairs become question marks."""
+    return name.encode(errors="replace").decode()
+
+
 class StoredFile(AnswerModel):
     """A file of requests (purpose batch) or of results (batch_output); created_at: in unix seconds."""
 
@@ -43,7 +48,7 @@ class StoredFile(AnswerModel):
     object: Literal["file"] = "file"
     bytes: int
     created_at: int
-    filename: str
+    filename: Annotated[str, AfterValidator(_unicode)]
     purpose: Literal["batch", "batch_output"]
     status: Literal["processed"] = "processed"
 
