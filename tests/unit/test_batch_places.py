@@ -55,3 +55,19 @@ def test_who_gives_up_gives_its_place_back() -> None:
         await asyncio.wait_for(asyncio.gather(*(shared.of("d").acquire() for _ in range(2))), 1)
 
     asyncio.run(run())
+
+
+def test_a_place_that_becomes_free_goes_to_nobody_who_has_just_given_up() -> None:
+    async def run() -> None:
+        shared = SharedPlaces(1)
+        await shared.acquire("a")
+        gone, stays = (asyncio.create_task(shared.acquire(key)) for key in "bc")
+        await settle()
+        gone.cancel()
+        shared.release("a")  # before the cancelled task has run
+        await asyncio.wait_for(stays, 60)
+        assert gone.cancelled()
+        shared.release("c")
+        await asyncio.wait_for(shared.acquire("d"), 60)
+
+    asyncio.run(run())

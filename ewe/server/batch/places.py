@@ -51,8 +51,9 @@ class SharedPlaces:
         self._grant()
 
     def _grant(self) -> None:
-        while self._free and self._waiting:
-            waiter = min(self._waiting, key=lambda one: self._held[one[0]])
+        # Who has been cancelled leaves the list only when its task runs next.
+        while self._free and (waiting := [one for one in self._waiting if not one[1].done()]):
+            waiter = min(waiting, key=lambda one: self._held[one[0]])
             self._waiting.remove(waiter)
             key, taken = waiter
             self._free -= 1
