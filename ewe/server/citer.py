@@ -49,7 +49,7 @@ class Citer:
         try:
             return await self._service.queues.citations.submit(self._tenant, work)
         except JudgeError as error:  # as in the engine, that costs the citations and nothing else
-            _log.warning("citations failed", extra={"fields": {"error": str(error)}})
+            _log.warning("citations failed", exc_info=error)
             return [()] * len(spans)
         finally:
             cancellation.cancel()
