@@ -21,12 +21,14 @@ class ServerSettings(Settings):
     served_model_name: what clients call the model, one name or several (none: the name in `model.name` and its last
     part). api_key_file: one key a line.
     users_per_key: whether each of several keys has memories of its own, whatever its users are called. cors_origins:
-    web sites whose pages may ask. trusted_proxies: addresses and networks whose X-Forwarded-For tells who asks. max_waiting: answers that may wait for a place among those that are written;
+    web sites whose pages may ask. trusted_proxies: addresses and networks whose X-Forwarded-For tells who asks.
+    max_waiting: answers that may wait for a place among those that are written;
     max_per_key: answers under way that one key may have; max_queued_per_key: requests of one key that may wait for one
     kind of other work, such as verification. max_prompt_bytes: of the text of all prompts of a
     request (None: 16 per token of the model's length, at least 64 KiB). max_connections: open at once (None: half
     of the files that the process may open); header_timeout: seconds for the head of a request; body_timeout: seconds in
-    which some of a body must come, or some of an answer be taken; keep_alive: seconds from an answer to the next
+    which some of a body must come, and all of it beside the time for its length, or some of an answer be taken;
+    keep_alive: seconds from an answer to the next
     request. max_tokens, max_n: the most that a request may ask for (None:
     what the model's length leaves). strict: whether fields that this server does not know are refused, not ignored.
     deadline: seconds after which an answer ends with what it has; drain: seconds that answers have to end in when the

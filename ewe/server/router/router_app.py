@@ -73,7 +73,7 @@ def create_router(
     app.router.redirect_slashes = False  # to where a client's Host header says
     app.router.default = Proxy(replicas, client, find_passage)
     add_handlers(app)
-    app.add_middleware(AccessMiddleware, (), max_body_bytes, MAX_FILE_BYTES)
+    app.add_middleware(AccessMiddleware, (), max_body_bytes, MAX_FILE_BYTES, keys_are_checked_behind=True)
     app.add_middleware(RequestLogMiddleware)
     if tracing is not None:
         app.add_middleware(tracing.around)
