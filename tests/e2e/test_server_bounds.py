@@ -196,7 +196,20 @@ def test_long_texts_to_check_and_long_documents_are_refused(client: Any) -> None
         ("/v1/verify", "text", {"text": long}),
         ("/v1/verify", "text", {"text": "It is so.", "prompt": long}),
         ("/v1/chat/completions", "documents", {**CHAT, "documents": [long]}),
+        ("/v1/verify", "documents", {"text": "It is so.", "documents": [long]}),
+        *(
+            (path, "documents", {**body, "documents": [{"text": "It is so.", name: value}]})
+            for path, body in (("/v1/chat/completions", CHAT), ("/v1/verify", {"text": "It is so."}))
+            for name, value in (("title", long), ("source", long), ("date", long), ("metadata", {"a": long}))
+        ),
     ):
         answer = client.post(path, json=body)
         assert (answer.status_code, answer.json()["error"]["param"]) == (413, field)
         assert "bytes of text; this server takes" in answer.json()["error"]["message"]
+
+
+def test_tools_with_more_text_than_a_prompt_may_have_are_refused_before_they_are_tokenised(client: Any) -> None:
+    function = {"name": "f", "description": TEXT, "parameters": {"type": "object", "properties": {}}}
+    answer = client.post("/v1/chat/completions", json={**CHAT, "tools": [{"type": "function", "function": function}]})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (413, "tools")
+    assert "takes 1000 (server.max_prompt_bytes)" in answer.json()["error"]["message"]
