@@ -164,7 +164,7 @@ def check_documents(documents: abc.Sequence[Passage]) -> None:
 
 def check_texts(texts: Iterable[str], most: int, field: str, setting: str = "") -> None:
     """Raises RefusedError for texts of more bytes together; setting: what says how many."""
-    size = sum(len(text.encode()) for text in texts)
+    size = sum(len(text.encode(errors="replace")) for text in texts)  # what is no Unicode is refused where it is used
     if size > most:
         message = f"{field}: {size} bytes of text; this server takes {most}{setting}"
         raise RefusedError(413, message, param=field, code="context_length_exceeded")

@@ -62,7 +62,8 @@ def create_router(
 
     async def metrics(request: Request) -> Response:
         try:
-            text = await all_metrics(replicas.replicas, client, request.headers.get("authorization", ""))
+            keys = {name: request.headers[name] for name in ("authorization", "x-api-key") if name in request.headers}
+            text = await all_metrics(replicas.replicas, client, keys)
         except httpx.HTTPStatusError as error:
             answer = error.response
             return Response(answer.content, answer.status_code, media_type=answer.headers.get("content-type"))
