@@ -41,8 +41,8 @@ class BackgroundEmbedding:
             self._store.embeddings.embed(self._encoder, progress=self._go_on)
         except _ClosedError:
             pass
-        except Exception as error:  # the memories are there, and found by their words
-            _log.warning("vectors of memories failed: %s: %s", type(error).__name__, error)
+        except Exception:  # the memories are there, and found by their words
+            _log.warning("vectors of memories failed", exc_info=True)
 
     def _go_on(self, done: int, total: int) -> None:
         if self._closed.is_set():

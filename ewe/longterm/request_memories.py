@@ -93,7 +93,7 @@ class RequestMemories:
     def failed(self, what: str, error: Exception) -> None:
         """Logs and counts a failure of "recall", "learning" or a "request" to the memories."""
         self._count(f"{what}_failed")
-        _log.warning("%s failed: %s: %s", what, type(error).__name__, error)
+        _log.warning("%s failed", what, exc_info=error)
 
     def warm(self) -> None:
         """Loads the models that the first memory would wait for."""

@@ -135,7 +135,7 @@ class Reviewer:
         try:
             return Reviewed(memory, self.check(memory))
         except Exception as error:  # whatever the user's retriever or judge raises
-            _log.warning("memory %r could not be reviewed: %s", memory.id, error)
+            _log.warning("a memory could not be reviewed", exc_info=error)
             self._failed.add((memory.scope, memory.id))
             return Reviewed(memory, None, str(error) or type(error).__name__)
 

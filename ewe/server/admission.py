@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter, abc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ewe.errors import PromptTooLongError
 from ewe.server.error_responses import RefusedError
+from ewe.types import Passage
 
 if TYPE_CHECKING:
     from ewe.server.served_engine import OpenedRequest
@@ -138,6 +140,10 @@ _BYTES_PER_TOKEN = 16  # more than any text has that is not made to be short in 
 _LEAST_PROMPT_BYTES = 1 << 16
 
 
+MOST_DOCUMENT_BYTES = 1 << 19
+"""Of a request together; answers show them, and each is looked through for that."""
+
+
 def most_prompt_bytes(most: int | None, max_model_len: int) -> int:
     """How much text prompts may be before they are tokenised; most: as it is set."""
     return most or max(_LEAST_PROMPT_BYTES, _BYTES_PER_TOKEN * max_model_len)
@@ -148,9 +154,17 @@ def check_prompt_texts(texts: Iterable[str], most: int | None, max_model_len: in
     check_texts(texts, most_prompt_bytes(most, max_model_len), field, " (server.max_prompt_bytes)")
 
 
+def check_documents(documents: abc.Sequence[Passage]) -> None:
+    """Raises RefusedError for documents with more text together, in whatever field, than is looked through at once."""
+    names = ("text", "title", "source", "url", "date")
+    texts = [getattr(document, name) for document in documents for name in names]
+    metadata = [json.dumps(document.metadata, ensure_ascii=False) for document in documents if document.metadata]
+    check_texts((*texts, *metadata), MOST_DOCUMENT_BYTES, "documents")
+
+
 def check_texts(texts: Iterable[str], most: int, field: str, setting: str = "") -> None:
     """Raises RefusedError for texts of more bytes together; setting: what says how many."""
-    size = sum(len(text.encode()) for text in texts)
+    size = sum(len(text.encode(errors="replace")) for text in texts)  # what is no Unicode is refused where it is used
     if size > most:
         message = f"{field}: {size} bytes of text; this server takes {most}{setting}"
         raise RefusedError(413, message, param=field, code="context_length_exceeded")

@@ -125,6 +125,10 @@ class _Answer(StreamedAnswer):
         rest = await self._tell_spans([(begin + a, begin + b) for a, b in self._splitter.split(self._said[begin:])])
         return rest + self._events.finish(self._ended(generation, []))
 
+    def close(self) -> None:
+        """Ends the checks of citations."""
+        self._citer.close()
+
     def fail(self, error: RefusedError) -> str:
         """The record that says why the stream breaks off."""
         return error.record_for(ANTHROPIC)

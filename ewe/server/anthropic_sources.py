@@ -4,10 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ewe.errors import InvalidRequestError
 from ewe.server.citer import Quote
 from ewe.server.schemas import anthropic_schemas as schemas
 from ewe.server.schemas.common import Document
 from ewe.types import Passage
+
+MOST_PARTS = 1000
+"""Of one request that may be cited: every sentence of the answer is looked up in them."""
 
 Point = Callable[[str], schemas.Location]
 """Makes a citation of the words that support a sentence."""
@@ -33,7 +37,10 @@ class _Source:
 
 
 class Sources:
-    """All that a request brings along, in the order of its messages; each kind has its own count from 0."""
+    """All that a request brings along, in the order of its messages; each kind has its own count from 0.
+
+    Raises InvalidRequestError for more parts to cite than MOST_PARTS.
+    """
 
     def __init__(self, messages: Sequence[schemas.InputMessage]) -> None:
         blocks = [block for message in messages for block in message.blocks]
@@ -44,6 +51,11 @@ class Sources:
             *(_document(index, block) for index, block in enumerate(documents)),
         ]
         self._points = {id_: part.point for id_, _, part in self._citable()}
+        if len(self._points) > MOST_PARTS:
+            raise InvalidRequestError(
+                f"messages: {len(self._points)} blocks that may be cited; this server takes {MOST_PARTS}: join some of "
+                "them, or leave citations out of some documents"
+            )
 
     @property
     def documents(self) -> list[Document]:

@@ -9,12 +9,14 @@ from starlette.types import Message, Receive
 
 from ewe.server.error_responses import RefusedError
 
+_FULL_TENANTS = 16  # as many may hold all that each may
+
 
 class BodyBudget:
-    """Bytes of the bodies of requests under way: of one tenant at most so many at once."""
+    """Bytes of the bodies of requests under way: most of one tenant, and together of all (None: of 16 full ones)."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, together: int | None = None) -> None:
+        self._most, self._together = most, together or _FULL_TENANTS * most
         self._held: Counter[str] = Counter()
 
     @contextmanager
@@ -26,6 +28,8 @@ class BodyBudget:
             nonlocal held
             if self._held[tenant] + size > self._most:
                 raise HTTPException(429, f"requests of this key have {self._most} bytes under way; try again later")
+            if self._held.total() + size > self._together:
+                raise HTTPException(503, f"all requests have {self._together} bytes under way; try again later")
             held += size
             self._held[tenant] += size
 

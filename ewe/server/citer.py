@@ -1,8 +1,8 @@
 """Which sentences of an answer the texts of its own request bear out, and with what words."""
 
 import logging
+import threading
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,6 +11,7 @@ from ewe.errors import JudgeError
 from ewe.server.bridge import Run
 from ewe.server.engine_service import Service
 from ewe.server.streaming import Cancellation
+from ewe.server.text_verifiers import TextVerifier
 from ewe.text.check_result import CheckedSentence
 from ewe.text.sentences import Span
 from ewe.types import Passage, Sentence, Verdict, VerificationRequest, VerificationResult
@@ -29,11 +30,17 @@ class Quote:
 
 
 class Citer:
-    """Checks one answer against passages of its request, in threads; question: what it answers."""
+    """Checks one answer against passages of its request, in threads; question: what it answers.
+
+    What looks into the passages is made for the first sentence, and kept until `close`.
+    """
 
     def __init__(self, service: Service, run: Run, question: str, passages: Iterable[Passage]) -> None:
         self._service, self._tenant, self._question = service, run.tenant, question
         self._passages = list(passages)
+        self._verifier: TextVerifier | None = None
+        self._is_closed = False
+        self._making = threading.Lock()
 
     @property
     def is_on(self) -> bool:
@@ -49,18 +56,33 @@ class Citer:
         try:
             return await self._service.queues.citations.submit(self._tenant, work)
         except JudgeError as error:  # as in the engine, that costs the citations and nothing else
-            _log.warning("citations failed", extra={"fields": {"error": str(error)}})
+            _log.warning("citations failed", exc_info=error)
             return [()] * len(spans)
         finally:
             cancellation.cancel()
+
+    def close(self) -> None:
+        """Ends the checks; nothing is checked any more."""
+        with self._making:
+            self._is_closed = True
+            if self._verifier is not None:
+                self._verifier.close()
+
+    def _opened(self) -> TextVerifier:
+        """The verifier of all sentences; raises JudgeError once the answer has ended."""
+        with self._making:
+            if self._is_closed:
+                raise JudgeError("the answer has ended")
+            if self._verifier is None:
+                self._verifier = self._service.served.verifiers.against(self._passages)
+            return self._verifier
 
     def _check(self, text: str, spans: Sequence[Span], cancellation: Cancellation) -> list[tuple[Quote, ...]]:
         unasked = why_unasked(text, spans)
         pending = [span for index, span in enumerate(spans) if index not in unasked]
         results: list[VerificationResult] = []
-        with closing(self._service.served.verifiers.against(self._passages)) as verifier:
-            for batch in cancellation.batches(pending, _BATCH):
-                results += verifier.verify([self._request(text, span) for span in batch])
+        for batch in cancellation.batches(pending, _BATCH):
+            results += self._opened().verify([self._request(text, span) for span in batch])
         found = dict(zip(pending, map(_quotes, results), strict=True))
         return [found.get(span, ()) for span in spans]
 

@@ -122,6 +122,10 @@ class _Answer(StreamedAnswer):
             records + _record("content-end", index=0) + _record("message-end", id=self._id, delta=delta, ewe=answer.ewe)
         )
 
+    def close(self) -> None:
+        """Ends the checks of citations."""
+        self._citer.close()
+
     def fail(self, error: RefusedError) -> str:
         """The record that says why the stream breaks off."""
         return error.record_for(COHERE)

@@ -96,6 +96,11 @@ class ConnectionWatch:
             now = self._now()
             self._waiting[connection] = (now, now + patience_s)
 
+    def waited_s(self, connection: Waiting) -> float:
+        """For how long it has waited for its client; 0 if it does not."""
+        now = self._now()
+        return now - self._waiting.get(connection, (now, now))[0]
+
     def serve(self, connection: Waiting) -> None:
         """It waits no more: now the client waits."""
         self._waiting.pop(connection, None)

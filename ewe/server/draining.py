@@ -38,6 +38,8 @@ class DrainingServer(ABC, uvicorn.Server):
             timeout_keep_alive=settings.keep_alive,
             backlog=max(1, min(2048, most // 2)),  # so many are taken in at once, before any is looked at
             server_header=False,
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
             ws="none",
         )
         super().__init__(quiet)

@@ -17,11 +17,12 @@ from ewe.engine.request import Request as EngineRequest
 from ewe.engine.status import EngineStatus
 from ewe.errors import SchemaError
 from ewe.server.admission import (
+    MOST_DOCUMENT_BYTES,
     AdmissionControl,
+    check_documents,
     check_prompt_texts,
     check_prompts,
     check_room,
-    check_texts,
     most_prompt_bytes,
     tokens_to_ask,
 )
@@ -30,7 +31,7 @@ from ewe.server.bridge import EngineMessage, EventLoopBridge, Run, RunObserver
 from ewe.server.error_responses import RefusedError
 from ewe.server.fair_queue import WorkQueues, holder_of, tenant_of
 from ewe.server.metrics import Metrics, RunMeter
-from ewe.server.orders import Order, passages_of
+from ewe.server.orders import Order, passages_of, tool_texts
 from ewe.server.pacing import ANSWER_PATHS, end_turn
 from ewe.server.served_engine import ServedEngine
 from ewe.server.served_models import ModelNames, no_model
@@ -42,7 +43,6 @@ from ewe.server.text_verifiers import TextVerifiers
 if TYPE_CHECKING:
     from ewe.server.tracing import Tracing
 
-_MOST_DOCUMENT_BYTES = 1 << 19  # of a request together; answers show them, and each is looked through for that
 _JSON_PER_TEXT = 3  # bytes of JSON for one of text: clients that write ASCII only take 6 for characters of 2 and 3
 _MOST_FORM_BYTES = 1 << 18  # of a request for an answer, beside its texts
 
@@ -109,7 +109,7 @@ class Service:
         most = self.settings.max_body_bytes
         if path not in ANSWER_PATHS or self._served is None:
             return most
-        texts = most_prompt_bytes(self.settings.max_prompt_bytes, self.max_model_len) + _MOST_DOCUMENT_BYTES
+        texts = most_prompt_bytes(self.settings.max_prompt_bytes, self.max_model_len) + MOST_DOCUMENT_BYTES
         return min(most, _JSON_PER_TEXT * texts + _MOST_FORM_BYTES)
 
     @property
@@ -165,7 +165,8 @@ class Service:
         settings, field = self.settings, order.length_field
         check_prompt_texts(order.texts[1], settings.max_prompt_bytes, self.max_model_len, order.texts[0])
         documents = passages_of(body.documents)
-        check_texts((passage.text for passage in documents), _MOST_DOCUMENT_BYTES, "documents")
+        check_documents(documents)
+        check_prompt_texts(tool_texts(order.tools), settings.max_prompt_bytes, self.max_model_len, "tools")
         limit = tokens_to_ask(order.max_tokens, order.default_max_tokens, settings.max_tokens, field)
         params = body.sampling_params(limit, order.logprobs, order.prompt_logprobs, settings.deadline)
         if params.n > self.settings.max_n:

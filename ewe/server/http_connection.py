@@ -14,6 +14,7 @@ from ewe.server.settings import ServerSettings
 _SLICE = 4096  # bytes that are parsed at once
 _FREE_CHUNKS = 512  # of one body, before their size is looked at
 _LEAST_CHUNK = 16  # bytes on average: whoever sends smaller ones makes us parse more than he sends
+_LEAST_RATE = 1 << 15  # bytes of a body per second, beside the time between two parts
 _FULL = RefusedError(
     503, "the server has as many connections as it takes; try again in a moment", code="too_many_connections"
 )
@@ -45,8 +46,8 @@ class HttpConnection(H11Protocol):
     """uvicorn's protocol with the patience of the settings.
 
     header_timeout: from the first byte of a request's head to its end, or to the first byte of the first request;
-    body_timeout: between two parts of a body, or while the client takes nothing of its answer; keep_alive: from an
-    answer to the next request.
+    body_timeout: between two parts of a body, in all parts of it beside the time that a slow client needs for what has
+    come, or while the client takes nothing of its answer; keep_alive: from an answer to the next request.
     """
 
     def __init__(self, watch: ConnectionWatch, settings: ServerSettings, **uvicorn_options: Any) -> None:
@@ -55,6 +56,8 @@ class HttpConnection(H11Protocol):
         self._watch = watch
         self._settings = settings
         self._has_begun = False  # whether part of a request's head is there
+        self._is_due = False  # whether more of a body is awaited, and would be read
+        self._body_waited_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begins to wait for the first request."""
@@ -69,6 +72,7 @@ class HttpConnection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Takes in what the client sends, in small parts where it can cost so much that it is to be broken off."""
         is_new = not self._is_busy and not self._has_begun
+        self._body_waited_s += self._watch.waited_s(self) if self._is_due else 0.0
         start = 0
         while start < len(data):
             size = len(data) if self._parser.is_in_plain_body else _SLICE
@@ -87,7 +91,8 @@ class HttpConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Begins to wait for the next request, unless it is there already."""
-        self._has_begun = False
+        self._has_begun = self._is_due = False
+        self._body_waited_s = 0.0
         super().on_response_complete()
         self._note()
 
@@ -124,6 +129,9 @@ class HttpConnection(H11Protocol):
         if not self._is_busy:
             self._watch.wait(self, self._settings.keep_alive)
         elif self.cycle.more_body:
-            self._watch.wait(self, self._settings.body_timeout)
+            self._is_due = not self.flow.read_paused
+            most = self._settings.body_timeout
+            left = most + self._parser.chunk_bytes / _LEAST_RATE - self._body_waited_s
+            self._watch.wait(self, min(most, left))
         else:
             self._watch.serve(self)

@@ -11,6 +11,7 @@ from ewe.server.body_limits import too_large
 from ewe.server.engine_service import service_of
 from ewe.server.fair_queue import tenant_of
 from ewe.server.form_bodies import check_form
+from ewe.text.json_values import members
 
 MOST_NUMBERS = 1 << 17
 """Values of one body, counted by commas and brackets; only tokens may be so many."""
@@ -20,6 +21,9 @@ MOST_VALUES = 20_000
 
 MOST_MEMBERS = 4096
 """Of one object, or of one list of others than tokens."""
+
+MOST_LEVELS = 800
+"""Of objects and lists in each other: fewer than stop Python. What is worked on has less, by checks of its own."""
 
 _LARGE = 1 << 16  # bytes; what is smaller is parsed faster than a thread takes it over
 
@@ -56,21 +60,20 @@ def parse(body: bytes) -> Any:
         raise HTTPException(413, f"the body has more than {MOST_NUMBERS} values")
     value = json.loads(body)
     tokens = _lists_of_tokens(value)
-    left, count = [value] if isinstance(value, dict | list) else [], 0
-    while left:
-        item = left.pop()
-        if id(item) in tokens:
-            continue
-        members = list(item.values()) if isinstance(item, dict) else item
-        count += len(members)
-        if len(members) > MOST_MEMBERS or count > MOST_VALUES:
+    level, count = [value], 0
+    for _ in range(MOST_LEVELS):
+        held = [members(item) for item in level if id(item) not in tokens]
+        count += sum(map(len, held))
+        if count > MOST_VALUES or max(map(len, held), default=0) > MOST_MEMBERS:
             raise HTTPException(
                 413,
                 f"the body has more than {MOST_VALUES} values, or {MOST_MEMBERS} of them in one list or object; "
                 f"only tokens may be up to {MOST_NUMBERS}",
             )
-        left += [member for member in members if isinstance(member, dict | list)]
-    return value
+        level = [item for items in held for item in items if isinstance(item, dict | list)]
+        if not level:
+            return value
+    raise HTTPException(400, f"the body has more than {MOST_LEVELS} levels of objects and lists in each other")
 
 
 def _lists_of_tokens(value: Any) -> set[int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import json
 import logging
 import re
 import sys
@@ -16,7 +15,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,6 +24,7 @@ from ewe.server.body_limits import BodyBudget, limited, too_large
 from ewe.server.error_responses import RefusedError, answer_of, refusal_of
 from ewe.server.fair_queue import tenant_of
 from ewe.server.ignored import HEADER as IGNORED_HEADER
+from ewe.server.log_lines import LogFormatter, OnceAMinute, shown_method, shown_path
 from ewe.server.pacing import Pacing
 from ewe.server.settings import ServerSettings
 
@@ -41,9 +41,16 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 def set_up_logs(form: Literal["text", "json"]) -> None:
     """Has the server's log, and uvicorn's, written to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Formatter(form))
-    for name, level in (("ewe.server", logging.INFO), ("ewe.longterm", logging.INFO), ("uvicorn", logging.WARNING)):
+    own, foreign = logging.StreamHandler(sys.stderr), logging.StreamHandler(sys.stderr)
+    for handler in (own, foreign):
+        handler.setFormatter(LogFormatter(form))
+    foreign.addFilter(OnceAMinute())  # whoever sends no HTTP must not fill the log
+    for name, level, handler in (
+        ("ewe.server", logging.INFO, own),
+        ("ewe.longterm", logging.INFO, own),
+        ("uvicorn", logging.WARNING, foreign),
+        ("asyncio", logging.WARNING, foreign),
+    ):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
         logger.setLevel(level)
@@ -62,30 +69,9 @@ def open_tracing(settings: ServerSettings) -> Tracing | None:
 def log_request(scope: Scope, request_id: str, status: int, seconds: float) -> None:
     """One line for a request. status 0: the client had gone before the answer."""
     trace = {"trace_id": scope["state"]["trace_id"]} if "trace_id" in scope["state"] else {}
-    fields = {"method": scope["method"], "path": scope["path"], "status": status, "seconds": round(seconds, 4)}
-    _log.info("request", extra={"fields": {"request_id": request_id, **trace, **fields}})
-
-
-class _Formatter(logging.Formatter):
-    def __init__(self, form: Literal["text", "json"]) -> None:
-        super().__init__()
-        self._form = form
-
-    def format(self, record: logging.LogRecord) -> str:
-        fields: dict[str, Any] = getattr(record, "fields", {})
-        error = {"error": self.formatException(record.exc_info)} if record.exc_info else {}
-        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
-        if self._form == "json":
-            head = {"time": when, "level": record.levelname.lower(), "event": record.getMessage()}
-            return json.dumps({**head, **fields, **error}, ensure_ascii=True)
-        told = "".join(f" {key}={json.dumps(value) if ' ' in str(value) else value}" for key, value in fields.items())
-        line = f"{when} {record.levelname.lower()} {_one_line(record.getMessage())}{_one_line(told)}"
-        return "\n".join([line, *error.values()])
-
-
-def _one_line(text: str) -> str:
-    """Nobody writes lines of their own into the log."""
-    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+    asked = {"method": shown_method(scope["method"]), "path": shown_path(scope["path"])}
+    fields = {"request_id": request_id, **trace, **asked, "status": status, "seconds": round(seconds, 4)}
+    _log.info("request", extra={"fields": fields})
 
 
 class RequestLogMiddleware:
@@ -130,6 +116,7 @@ class AccessMiddleware:
 
     max_file_bytes: of a file that is sent. A key comes as a bearer token, as the password of basic authentication,
     which browsers can ask for, or in `x-api-key`. pacing: of tenants' work (None: all is let in at once).
+    keys_are_checked_behind: whether each key that is given counts as a tenant, though nothing is known of it here.
     """
 
     def __init__(
@@ -139,9 +126,11 @@ class AccessMiddleware:
         max_body_bytes: int,
         max_file_bytes: int = 0,
         pacing: Pacing | None = None,
+        keys_are_checked_behind: bool = False,
     ) -> None:
         self._app = app
         self._pacing = pacing
+        self._keys_are_checked_behind = keys_are_checked_behind
         self._keys = [hashlib.sha256(key.encode()).digest() for key in keys]
         self._max_body_bytes = max_body_bytes
         self._max_file_bytes = max(max_file_bytes, max_body_bytes)
@@ -189,8 +178,13 @@ class AccessMiddleware:
         if length.isdecimal() and int(length) > most:
             raise too_large(most)
         budget = self._files if is_file else self._bodies
-        with budget.share(tenant_of(scope)) as take:
+        with budget.share(self._holder(scope)) as take:
             await self._app(scope, limited(receive, most, take), send)
+
+    def _holder(self, scope: Scope) -> str:
+        """Whose bytes they are: the tenant's, and before servers that check keys those of who gives this one."""
+        given = _given_key(Headers(scope=scope)) if self._keys_are_checked_behind else b""
+        return hashlib.sha256(given).hexdigest() if given else tenant_of(scope)
 
     def _name_of_key(self, headers: Headers) -> str:
         """A name for the key that does not tell it; empty for a wrong one. Takes the same time for any key."""

@@ -1,5 +1,6 @@
 """What a request asks of the engine, before it is let in."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,11 @@ class Order:
     question: str = ""
     topic: str = ""
     tools: ToolUse | None = None
+
+
+def tool_texts(tools: ToolUse | None) -> list[str]:
+    """What templates write of tools into a prompt, about."""
+    return [json.dumps(tool.to_openai(), ensure_ascii=False) for tool in tools.request.tools] if tools else []
 
 
 def passages_of(documents: Sequence[Document | str] | None) -> list[Passage]:

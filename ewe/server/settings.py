@@ -1,6 +1,7 @@
 """The server's settings, and where settings come from: command line, environment, file, default, in this order."""
 
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin
 
@@ -20,12 +21,14 @@ class ServerSettings(Settings):
     served_model_name: what clients call the model, one name or several (none: the name in `model.name` and its last
     part). api_key_file: one key a line.
     users_per_key: whether each of several keys has memories of its own, whatever its users are called. cors_origins:
-    web sites whose pages may ask. max_waiting: answers that may wait for a place among those that are written;
+    web sites whose pages may ask. trusted_proxies: addresses and networks whose X-Forwarded-For tells who asks.
+    max_waiting: answers that may wait for a place among those that are written;
     max_per_key: answers under way that one key may have; max_queued_per_key: requests of one key that may wait for one
     kind of other work, such as verification. max_prompt_bytes: of the text of all prompts of a
     request (None: 16 per token of the model's length, at least 64 KiB). max_connections: open at once (None: half
     of the files that the process may open); header_timeout: seconds for the head of a request; body_timeout: seconds in
-    which some of a body must come, or some of an answer be taken; keep_alive: seconds from an answer to the next
+    which some of a body must come, and all of it beside the time for its length, or some of an answer be taken;
+    keep_alive: seconds from an answer to the next
     request. max_tokens, max_n: the most that a request may ask for (None:
     what the model's length leaves). strict: whether fields that this server does not know are refused, not ignored.
     deadline: seconds after which an answer ends with what it has; drain: seconds that answers have to end in when the
@@ -45,6 +48,7 @@ class ServerSettings(Settings):
     api_key_file: Path | None = None
     users_per_key: bool = True
     cors_origins: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     max_waiting: int = Field(256, ge=0)
     max_per_key: int | None = Field(None, gt=0)
     max_queued_per_key: int = Field(32, gt=0)
@@ -74,6 +78,13 @@ class ServerSettings(Settings):
     @classmethod
     def _one_name(cls, value: object) -> object:
         return (value,) if isinstance(value, str) else value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for item in value:
+            ip_network(item)  # raises ValueError for what is none
+        return value
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Self:

@@ -66,6 +66,9 @@ class StreamedAnswer(ABC):
     def fail(self, error: RefusedError) -> str:
         """Of what broke the stream off."""
 
+    def close(self) -> None:  # noqa: B027 (most hold nothing)
+        """Lets go of what was needed to tell it."""
+
     def _part(self, choice: int, part: Part) -> str:
         if part.comment:
             return comment(part.comment)
@@ -109,7 +112,7 @@ class RunStream(StreamingResponse):
             media_type="text/event-stream",
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
-        self._run = run
+        self._run, self._answer = run, answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends the stream."""
@@ -117,6 +120,7 @@ class RunStream(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._run.close()
+            self._answer.close()
 
 
 async def respond(request: Request, run: Run, answer: StreamedAnswer, streams: bool | None) -> Response:
@@ -132,7 +136,10 @@ async def respond(request: Request, run: Run, answer: StreamedAnswer, streams: b
         run.close()
     for generation in generations:
         check_finished(generation, run.own_deadline)
-    return JSONResponse((await answer.whole(generations)).model_dump())
+    try:
+        return JSONResponse((await answer.whole(generations)).model_dump())
+    finally:
+        answer.close()
 
 
 async def unless_gone(request: Request, work: asyncio.Future[_T], timeout_s: float | None = None) -> _T:

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ewe.errors import ConfigError
 from ewe.server import VERSION
+from ewe.server.log_lines import shown_method
 from ewe.server.middleware import PROBES
 
 try:
@@ -59,7 +60,7 @@ class Tracing:
                 await app(scope, receive, send)
                 return
             parent = _PROPAGATOR.extract(Headers(scope=scope))
-            method = scope["method"]
+            method = shown_method(scope["method"])
             span = self._tracer.start_span(method, parent, SpanKind.SERVER, {"http.request.method": method})
             try:
                 await _in_span(app, span, scope, receive, send)
@@ -100,7 +101,7 @@ async def _in_span(app: ASGIApp, span: Span, scope: Scope, receive: Receive, sen
     route = getattr(scope.get("route"), "path", "")
     if route:  # not the path, which may hold what a user wrote
         span.set_attribute("http.route", route)
-        span.update_name(f"{scope['method']} {route}")
+        span.update_name(f"{shown_method(scope['method'])} {route}")
 
 
 class RunSpans:

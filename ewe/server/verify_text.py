@@ -1,5 +1,6 @@
 """/v1/verify: a text in, its sentences with verdicts and evidence out."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -9,7 +10,7 @@ from pydantic import AliasPath, Field
 
 from ewe.engine.text_checker import check_text
 from ewe.errors import InvalidRequestError
-from ewe.server.admission import check_texts
+from ewe.server.admission import check_documents, check_texts
 from ewe.server.answers import support_score, wire_source
 from ewe.server.engine_service import service_of
 from ewe.server.ignored import RequestRoute
@@ -18,6 +19,7 @@ from ewe.server.schemas import common as schemas
 from ewe.server.streaming import Cancellation, run_in_thread
 from ewe.server.text_verifiers import TextVerifier, TextVerifiers
 from ewe.text.check_result import CheckedText
+from ewe.types import Passage
 
 router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 
@@ -81,15 +83,19 @@ class VerifyResponse(schemas.AnswerModel):
 async def verify(body: VerifyRequest, request: Request) -> VerifyResponse:
     """Checks a text sentence by sentence against the documents given, else against the datastore; writes nothing."""
     check_texts((body.text, body.prompt), _MOST_BYTES, "text")
+    documents = passages_of(body.documents)
+    check_documents(documents)
     service = service_of(request)
-    check = partial(_check, service.served.verifiers, body)
+    check = partial(_check, service.served.verifiers, body, documents)
     return _response(await run_in_thread(request, service.queues.verification, check))
 
 
-def _check(verifiers: TextVerifiers, body: VerifyRequest, cancellation: Cancellation) -> CheckedText:
+def _check(
+    verifiers: TextVerifiers, body: VerifyRequest, documents: Sequence[Passage], cancellation: Cancellation
+) -> CheckedText:
     """The checked text; stops between two calls of the verifier when nobody waits any more."""
-    if body.documents:
-        with closing(verifiers.against(passages_of(body.documents))) as verifier:
+    if documents:
+        with closing(verifiers.against(documents)) as verifier:
             return _run(verifier, body, cancellation)
     own = verifiers.own()
     if own is None:

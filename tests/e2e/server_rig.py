@@ -49,7 +49,7 @@ def openai_client(url: str, strict: bool = False) -> Any:
 @contextmanager
 def serving(app: Any) -> Iterator[str]:
     """The app behind a port of its own; gives its address, without a slash at the end."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", proxy_headers=False))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started and thread.is_alive():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from router_rig import routing
-from server_rig import http, serving, wait_until_idle
+from server_rig import http, serving, wait_for, wait_until_idle
 
 from ewe import LLM
 from ewe.server.app import create_app
@@ -229,6 +229,29 @@ def test_a_check_that_fails_costs_the_citations_alone(client: Any, monkeypatch: 
     message = client.messages.create(**asked(*BROUGHT))
     assert cited(message) == {}
     assert SECOND in message.content[0].text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_all_sentences_of_an_answer_are_looked_up_by_one_verifier(
+    url: str, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    from ewe.server.text_verifiers import OwnTextVerifiers, TimedVerifier
+
+    made: list[TimedVerifier] = []
+    closed: list[TimedVerifier] = []
+    against, close = OwnTextVerifiers.against, TimedVerifier.close
+    monkeypatch.setattr(OwnTextVerifiers, "against", lambda self, texts: made.append(against(self, texts)) or made[-1])
+    monkeypatch.setattr(TimedVerifier, "close", lambda self: (closed.append(self), close(self))[1])
+    body = {**asked(*BROUGHT, PLAIN_DOCUMENT), "stream": stream}
+    answer = http.post(f"{url}/v1/messages", json=body, headers={"x-api-key": KEY})
+    assert answer.text.count("cited_text") > 1
+    assert len(made) == 1
+    wait_for(lambda: closed == made, "it is closed")
+
+
+def test_more_parts_than_can_be_looked_up_are_refused(client: Any) -> None:
+    with pytest.raises(anthropic.BadRequestError, match="1001 blocks that may be cited; this server takes 1000"):
+        client.messages.create(**asked(search_result(*["It is so."] * 1001)))
 
 
 @pytest.mark.parametrize("stream", [False, True])

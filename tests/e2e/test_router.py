@@ -267,6 +267,8 @@ def test_metrics_of_all_in_one(servers: list[Server], url: str) -> None:
         assert f'ewe:a_total{{kind="x",replica="{number}"}} {number}.0' in told
         assert f'ewe:router_replica_ready{{replica="{number}"}} 1.0' in told
     assert servers[0].seen[0][2]["authorization"] == "Bearer k"
+    http.get(f"{url}/metrics", headers={"x-api-key": "k"})
+    assert servers[0].seen[1][2]["x-api-key"] == "k"
     servers[0].play = lambda actor: actor.answer(404, b"none")
     assert 'replica="1"} 1.0' in http.get(f"{url}/metrics").text, "of those that have them"
     servers[1].play = lambda actor: actor.answer(401, {"error": {"code": "invalid_api_key"}})

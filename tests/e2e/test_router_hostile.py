@@ -137,6 +137,13 @@ def test_a_header_of_one_connection_is_not_passed_on(servers: list[Server], url:
     assert ("x-hop" in names, "x-kept" in names) == (False, True)
 
 
+def test_servers_hear_from_the_router_alone_who_asks(servers: list[Server], url: str) -> None:
+    raw(url, request(b"x-forwarded-for: 9.9.9.9\r\nX-Forwarded-For: 8.8.8.8\r\nx-forwarded-proto: https\r\n"))
+    [(_, _, headers, _)] = servers[0].seen + servers[1].seen
+    told = {name.lower(): value for name, value in headers.items() if name.lower().startswith("x-forwarded")}
+    assert told == {"x-forwarded-for": "127.0.0.1"}
+
+
 @pytest.mark.parametrize("path", [CHAT, "/v1/files"])
 def test_a_body_that_does_not_come_is_not_waited_for(servers: list[Server], path: str) -> None:
     settings = ServerSettings(port=0, body_timeout=0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -10,10 +11,15 @@ from typing import Any
 import pytest
 from builtin_rig import CHAT, server
 from server_rig import LONG
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from ewe.server import json_bodies
 from ewe.server.body_limits import BodyBudget
+from ewe.server.error_responses import add_handlers
+from ewe.server.middleware import AccessMiddleware, RequestLogMiddleware
 from ewe.server.settings import ServerSettings
 
 TEXT = "word " * 400
@@ -100,6 +106,63 @@ def test_bodies_under_way_of_one_tenant_are_bounded() -> None:
         again(10)
 
 
+def test_bodies_under_way_of_all_tenants_are_bounded() -> None:
+    budget = BodyBudget(10, 25)
+    with budget.share("a") as one, budget.share("b") as two, budget.share("c") as three:
+        one(10)
+        two(10)
+        three(5)
+        with pytest.raises(HTTPException, match="25 bytes under way") as caught:
+            three(1)
+        assert caught.value.status_code == 503
+    with budget.share("c") as again:
+        again(10)
+
+
+@pytest.mark.parametrize("behind", [True, False])
+def test_before_servers_that_check_keys_each_key_has_bytes_of_its_own(behind: bool) -> None:
+    """Whoever has none, or another, fills nobody's, though all come from one address."""
+
+    async def reading(scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        await JSONResponse(len(await request.body()))(scope, receive, send)
+
+    app = Starlette()
+    add_handlers(app)
+    app.mount("/", reading)
+    guarded = AccessMiddleware(app, (), 100, keys_are_checked_behind=behind)
+
+    async def check() -> list[int]:
+        held = asyncio.Event()
+        fill = [asyncio.create_task(_asked(guarded, b"x" * 99, held)) for _ in range(17)]
+        await asyncio.sleep(0.01)
+        told = [await _asked(guarded, b"x" * 99, key=key) for key in (b"good", b"")]
+        held.set()
+        await asyncio.gather(*fill)
+        return told
+
+    assert asyncio.run(check()) == ([200, 429] if behind else [429, 429])
+
+
+async def _asked(app: Any, body: bytes, held: asyncio.Event | None = None, key: bytes = b"") -> int:
+    """The status of a request whose end comes when it is told, or at once."""
+    parts = [body, b""]
+    statuses = []
+
+    async def receive() -> Any:
+        if len(parts) == 1 and held is not None:
+            await held.wait()
+        return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
+
+    async def send(message: Any) -> None:
+        statuses.append(message.get("status"))
+
+    headers = [(b"authorization", b"Bearer " + key)] if key else []
+    scope = {"type": "http", "method": "POST", "path": "/v1/verify", "headers": headers, "client": ("10.0.0.1", 1)}
+    await RequestLogMiddleware(app)({**scope, "query_string": b"", "root_path": ""}, receive, send)
+    return int(statuses[0])
+
+
 def test_a_form_has_one_file(tmp_path: Any) -> None:
     """Each file of a form is held in a file of its own, which takes a descriptor."""
     with server(ServerSettings(batch_folder=tmp_path)) as opened:
@@ -133,7 +196,20 @@ def test_long_texts_to_check_and_long_documents_are_refused(client: Any) -> None
         ("/v1/verify", "text", {"text": long}),
         ("/v1/verify", "text", {"text": "It is so.", "prompt": long}),
         ("/v1/chat/completions", "documents", {**CHAT, "documents": [long]}),
+        ("/v1/verify", "documents", {"text": "It is so.", "documents": [long]}),
+        *(
+            (path, "documents", {**body, "documents": [{"text": "It is so.", name: value}]})
+            for path, body in (("/v1/chat/completions", CHAT), ("/v1/verify", {"text": "It is so."}))
+            for name, value in (("title", long), ("source", long), ("date", long), ("metadata", {"a": long}))
+        ),
     ):
         answer = client.post(path, json=body)
         assert (answer.status_code, answer.json()["error"]["param"]) == (413, field)
         assert "bytes of text; this server takes" in answer.json()["error"]["message"]
+
+
+def test_tools_with_more_text_than_a_prompt_may_have_are_refused_before_they_are_tokenised(client: Any) -> None:
+    function = {"name": "f", "description": TEXT, "parameters": {"type": "object", "properties": {}}}
+    answer = client.post("/v1/chat/completions", json={**CHAT, "tools": [{"type": "function", "function": function}]})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (413, "tools")
+    assert "takes 1000 (server.max_prompt_bytes)" in answer.json()["error"]["message"]

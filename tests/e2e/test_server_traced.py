@@ -36,7 +36,7 @@ def test_one_trace_from_the_caller_to_the_engine(
 ) -> None:
     of_server, of_router = InMemorySpanExporter(), InMemorySpanExporter()
     tracing = Tracing(SimpleSpanProcessor(of_router)) if router_traces else None
-    for name in ("ewe.server", "ewe.longterm", "uvicorn"):  # as it was, when the test is over
+    for name in ("ewe.server", "ewe.longterm", "uvicorn", "asyncio"):  # as it was, when the test is over
         monkeypatch.setattr(logging.getLogger(name), "handlers", list(logging.getLogger(name).handlers))
         monkeypatch.setattr(logging.getLogger(name), "propagate", logging.getLogger(name).propagate)
     set_up_logs("json")

@@ -78,6 +78,7 @@ def test_replicas_have_the_same_settings_and_only_the_first_keeps_batches(starte
     assert (started["settings"].host, started["settings"].max_n) == ("0.0.0.0", 3)
     first, second = (list(process._command) for process in started["processes"])
     assert first[3:7] == ["serve", "builtin", "--config", str(config)]
+    assert "server.trusted_proxies=[127.0.0.1]" in first
     settings = [item for item in first[7:] if item != "--set"]
     assert settings[-1] == "server.host=127.0.0.1", "after the one that was given"
     assert {"server.batch_folder=x", "verifier=none\n...\n"} <= set(settings)

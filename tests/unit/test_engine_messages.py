@@ -21,7 +21,7 @@ from ewe import errors
 from ewe.config.memory_mark import PlacedPrompt
 from ewe.engine.request import Request, TokenizedRequest
 from ewe.engine.stream_events import StreamEvent
-from ewe.server.error_responses import RefusedError
+from ewe.server.error_responses import RefusedError, refusal_of
 from ewe.server.own_process import engine_messages as wire
 from ewe.server.own_process.message_pipe import MessagePipe, packed
 from ewe.text.tool_calls.formats import FORMATS
@@ -168,8 +168,9 @@ def test_an_error_that_nobody_knows_comes_out_as_the_nearest() -> None:
     own = wire.read_error(wire.plain_error(OwnJudgeError("late")))
     assert (type(own), str(own)) == (errors.JudgeError, "late")
     unforeseen = wire.read_error(wire.plain_error(ZeroDivisionError("division by zero")))
-    assert isinstance(unforeseen, errors.EngineDeadError)
-    assert "ZeroDivisionError: division by zero" in str(unforeseen)
+    assert not isinstance(unforeseen, errors.EWEError), "the engine lives, and a router must not take it out"
+    assert str(unforeseen) == "the engine's process failed: ZeroDivisionError: division by zero"
+    assert refusal_of(unforeseen).code == "internal_error"
 
 
 @pytest.fixture

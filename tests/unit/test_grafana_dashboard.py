@@ -48,7 +48,7 @@ def exposed() -> dict[str, set[str]]:
 async def of_router() -> bytes:
     """What a router shows beside the metrics of its servers."""
     async with httpx.AsyncClient() as client:
-        return await all_metrics([Replica("0")], client, "")
+        return await all_metrics([Replica("0")], client, {})
 
 
 def names_in(query: str) -> list[str]:

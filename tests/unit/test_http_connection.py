@@ -126,3 +126,67 @@ def test_a_body_without_chunks_is_taken_as_it_comes(head: bytes, is_whole: bool)
         assert (len(taken) == 1) == is_whole
 
     asyncio.run(check())
+
+
+def posted(length: int) -> bytes:
+    return b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % length
+
+
+async def reads_all(scope: Any, receive: Any, send: Any) -> None:
+    while (await receive()).get("more_body"):
+        pass
+
+
+async def trickled(rig: Rig, until: float, every: float, part: bytes) -> float:
+    """Sends a part now and then; gives the time at which the connection was dropped, or `until`."""
+    while rig.now < until and not rig.was_dropped_by(rig.now + every):
+        rig.connection.data_received(part)
+        for _ in range(3):
+            await asyncio.sleep(0)
+    rig.connection.connection_lost(None)
+    return rig.now
+
+
+def test_a_body_that_trickles_ends_with_its_time() -> None:
+    """What came at once earns the time that a slow client would have needed for it, and no more."""
+
+    async def check() -> None:
+        rig = Rig(reads_all)
+        rig.connection.data_received(posted(1 << 22))
+        assert 30 <= await trickled(rig, 600, 9, b" ") <= 50
+        rig = Rig(reads_all)
+        rig.connection.data_received(posted(1 << 22) + b" " * (1 << 21))
+        assert 94 <= await trickled(rig, 600, 9, b" ") <= 120
+
+    asyncio.run(check())
+
+
+def test_a_slow_body_comes_whole_and_each_has_a_time_of_its_own() -> None:
+    async def check() -> None:
+        rig = Rig(reads_all)
+        rig.connection.data_received(posted(1 << 22))
+        assert await trickled(rig, 100, 1, b" " * 40_000) == 100
+        assert not rig.transport.was_aborted
+
+    asyncio.run(check())
+
+
+def test_the_time_in_which_nothing_is_read_is_not_the_clients() -> None:
+    async def check() -> None:
+        ended = asyncio.Event()
+
+        async def never_reads(scope: Any, receive: Any, send: Any) -> None:
+            await ended.wait()
+
+        rig = Rig(never_reads)
+        rig.connection.data_received(posted(1 << 22) + b" " * 100_000)
+        assert rig.connection.flow.read_paused
+        for _ in range(10):
+            rig.now += 20
+            rig.connection.data_received(b" ")
+        assert not rig.was_dropped_by(rig.now)
+        rig.connection.connection_lost(None)
+        ended.set()
+        await asyncio.sleep(0)
+
+    asyncio.run(check())

@@ -11,7 +11,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from starlette.exceptions import HTTPException
 
-from ewe.server.json_bodies import MOST_MEMBERS, MOST_NUMBERS, MOST_VALUES, parse
+from ewe.server.json_bodies import MOST_LEVELS, MOST_MEMBERS, MOST_NUMBERS, MOST_VALUES, parse
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,12 @@ def test_what_is_not_is_refused(value: Any, limit: int) -> None:
     with pytest.raises(HTTPException, match=str(limit)) as caught:
         parse(json.dumps(value).encode())
     assert caught.value.status_code == 413
+
+
+@pytest.mark.parametrize(("begin", "end"), [(b"[", b"]"), (b'{"a":[', b"]}")])
+def test_a_body_is_nested_no_deeper_than_it_can_be_worked_on(begin: bytes, end: bytes) -> None:
+    levels = MOST_LEVELS // begin.count(b"[") // (1 + begin.count(b"{"))
+    assert parse(begin * levels + end * levels)
+    with pytest.raises(HTTPException, match="more than 800 levels") as caught:
+        parse(begin * (levels + 1) + end * (levels + 1))
+    assert caught.value.status_code == 400

@@ -261,6 +261,17 @@ def test_a_title_that_leaves_no_room_is_left_out(name: str) -> None:
     assert (unit.text, unit.was_cut) == ("It moved.", True)
 
 
+@pytest.mark.parametrize("field", ["title", "source", "date"])
+def test_of_a_title_without_end_only_the_beginning_is_tokenised(field: str) -> None:
+    tokenizer = UnitTokenizer(TOKENIZERS["byte-level, BOS"], 24, "{source} {date} {title}: {text}")
+    seen: list[int] = []
+    encode = tokenizer._encoder.encode
+    tokenizer._encoder.encode = lambda text: (seen.append(len(text)), encode(text))[1]  # type: ignore[method-assign]
+    unit = tokenizer.encode(Passage(id="p1", text="It moved.", **{field: "Mira " * 200_000}))
+    assert (unit.text, unit.was_cut) == ("It moved.", True)
+    assert max(seen) < 5000
+
+
 def test_a_unit_too_small_for_any_text_is_refused() -> None:
     tokenizer = UnitTokenizer(TOKENIZERS["byte-level, BOS"], 1, "{text}")
     with pytest.raises(InvalidRequestError, match="no text fits a unit of 1 tokens"):

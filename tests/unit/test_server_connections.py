@@ -203,3 +203,17 @@ def test_a_body_of_tiny_chunks_is_broken_off_and_one_of_whole_chunks_is_not() ->
     whole = child.connect(head + chunk * 2000 + b"0\r\n\r\n")
     assert read_to_end(whole).endswith(b"ok")
     assert child.end() == ""
+
+
+def test_what_is_no_http_does_not_fill_the_log() -> None:
+    child = Child()
+    for _ in range(20):
+        for first in (
+            b"\x16\x03\x01 no http\r\n\r\n",
+            ASK.replace(b"host: x", b"host: x\r\nconnection: upgrade\r\nupgrade: y"),
+        ):
+            connection = child.connect(first)
+            connection.shutdown(socket.SHUT_WR)
+            read_to_end(connection)
+    log = child.end()
+    assert log.count("\n") <= 3, log

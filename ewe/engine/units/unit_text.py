@@ -18,6 +18,7 @@ from ewe.types import Passage
 VeracityMode = Literal["off", "linear", "power"]
 _GAP = re.compile(r"\s+")
 _CACHED_PASSAGES = 1024
+_MOST_CHARACTERS = 64  # per token of a unit, of a field that is no text
 FIELDS = ("title", "text", "source", "date")
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 _BRACKETS = {"(": ")", "[": "]", '"': '"'}
@@ -70,7 +71,8 @@ class UnitTokenizer:
         A title (source, date) that leaves no room for any text is left out. Raises InvalidRequestError for a passage
         without text, or if not even its first character fits.
         """
-        fields = {name: self._clean(getattr(passage, name)) for name in FIELDS}
+        most = _MOST_CHARACTERS * self._unit_tokens  # a longer title is left out anyway, and takes long to tokenise
+        fields = {name: self._clean(getattr(passage, name)[: None if name == "text" else most]) for name in FIELDS}
         if not fields["text"]:
             raise InvalidRequestError(f"passage {passage.id!r} has no text")
         text_only = dict.fromkeys(FIELDS, "") | {"text": fields["text"]}

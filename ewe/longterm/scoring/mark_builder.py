@@ -162,6 +162,6 @@ def _read(answer: str | CompletionError) -> list[str] | ValueError | CompletionE
 
 def _is_note(note: Note) -> bool:
     if addresses_the_reader(note.content) or spells_control_tokens(note.content):
-        _log.warning("a note that gives orders was left out: %.80r", note.content)
+        _log.warning("a note that gives orders was left out")
         return False
     return True

@@ -6,6 +6,7 @@ It is told its settings over standard input, which is a socket.
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import signal
 import socket
@@ -37,6 +38,8 @@ from ewe.server.text_verifiers import OwnTextVerifiers
 STATUS_EVERY_S = 0.2
 _THREADS = 24  # as many as the other process has for works that end here
 _PR_SET_PDEATHSIG = 1
+
+_log = logging.getLogger("ewe.server")
 
 
 class EngineChild:
@@ -104,7 +107,7 @@ class EngineChild:
             reply = {"result": call(**arguments)}
         except Exception as error:  # told to whoever asked; what nobody foresaw is in this process' log too
             if not isinstance(error, EWEError):
-                traceback.print_exc()
+                _log.exception("a call of the server's process failed")
             reply = {"error": wire.plain_error(error)}
         self._send({"reply": number, **reply})
 
@@ -219,7 +222,7 @@ def _read(pipe: MessagePipe, made: Future[EngineChild]) -> None:
         while (message := pipe.receive()) is not None:
             made.result().take(message)
     except Exception:  # must not end silently: whoever waits learns of it by the end of this process
-        traceback.print_exc()
+        _log.exception("a message of the server's process failed")
     _exit(1)
 
 

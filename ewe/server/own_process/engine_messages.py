@@ -14,7 +14,7 @@ from ewe.engine.request import TokenizedRequest
 from ewe.engine.request_tokenizer import Limits
 from ewe.engine.status import EngineStatus
 from ewe.engine.stream_events import StreamEvent
-from ewe.errors import ConfigError, EngineDeadError, EWEError
+from ewe.errors import ConfigError, EWEError
 from ewe.server.error_responses import RefusedError
 from ewe.server.served_models import SentenceTask
 from ewe.text.tool_calls.formats import FORMATS
@@ -123,7 +123,7 @@ def plain_error(error: Exception) -> dict[str, Any]:
 
 
 def read_error(plain: Mapping[str, Any]) -> Exception:
-    """The error that it was; for those that nobody raises on purpose an EngineDeadError that names it."""
+    """The error that it was; for those that nobody raises on purpose a RuntimeError that names it."""
     kind, arguments = plain["kind"], plain["arguments"]
     if kind == "RefusedError":
         return RefusedError(*arguments, **plain["more"])
@@ -131,7 +131,5 @@ def read_error(plain: Mapping[str, Any]) -> Exception:
         return OSError(*arguments)
     known = _ERRORS.get(kind)
     return (
-        known(*arguments)
-        if known is not None
-        else EngineDeadError(f"the engine's process failed: {kind}: {arguments[0]}")
+        known(*arguments) if known is not None else RuntimeError(f"the engine's process failed: {kind}: {arguments[0]}")
     )

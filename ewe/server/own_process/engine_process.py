@@ -15,7 +15,7 @@ from typing import Any
 
 from ewe.config import Config
 from ewe.config.loading import LoadStep, OnLoad
-from ewe.errors import ConfigError, EngineDeadError
+from ewe.errors import ConfigError, EngineDeadError, EWEError
 from ewe.server.own_process import engine_messages as wire
 from ewe.server.own_process.message_pipe import MessagePipe
 from ewe.server.own_process.remote_engine import RemoteEngine
@@ -61,7 +61,8 @@ class EngineProcess:
     def _wait_until_ready(self, on_load: OnLoad) -> wire.EngineFacts:
         while (message := self.pipe.receive()) is not None:
             if "failed" in message:
-                raise wire.read_error(message["failed"])
+                error = wire.read_error(message["failed"])
+                raise error if isinstance(error, EWEError | OSError) else EngineDeadError(str(error))
             if "ready" in message:
                 return wire.FACTS.read(message["ready"])
             on_load(LoadStep(**message["load"]))

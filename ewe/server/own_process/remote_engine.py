@@ -123,7 +123,7 @@ class RemoteEngine(ServedEngine):
             while (message := self._pipe.receive()) is not None:
                 self._take(message)
         except Exception as error:  # must not end silently: whoever waits is told
-            self._die(EngineDeadError(f"a message of the engine's process failed: {type(error).__name__}: {error}"))
+            self._die(EngineDeadError(f"a message of the engine's process failed: {type(error).__name__}"))
             raise
         self._die(self._process.broken())
 

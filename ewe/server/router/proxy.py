@@ -18,6 +18,7 @@ from ewe.server.router.forwarding import OF_THE_FIRST, Call, Refusal, ask, passe
 from ewe.server.router.replicas import ENGINE_DEAD, QUEUE_FULL, READY, UNREACHABLE, Replica, ReplicaSet, is_local
 from ewe.server.streaming import unless_gone
 
+_OURS = (b"x-request-id", b"x-forwarded-for", b"x-forwarded-proto")  # headers in which servers trust the router
 _FIND_S = 2.0  # for a passage that only helps to choose a replica
 
 _log = logging.getLogger("ewe.server")
@@ -73,8 +74,10 @@ class Proxy:
             target += b"?" + request.scope["query_string"]
         path = _path(target)
         # The length is that of the body as we have read it, which the client may have sent in chunks.
-        headers = passed_on(request.headers.raw, b"x-request-id", b"content-length")
+        headers = passed_on(request.headers.raw, b"content-length", *_OURS)
         headers.append((b"x-request-id", request.scope["state"]["request_id"].encode()))
+        if request.client is not None:
+            headers.append((b"x-forwarded-for", request.client.host.encode()))
         if request.method == "POST" and path == OF_THE_FIRST[0]:
             return Call(request.method, target, path, headers, request.stream())
         content = await request.body()

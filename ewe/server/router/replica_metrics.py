@@ -1,7 +1,7 @@
 """The metrics of all replicas in one answer, each with the label `replica`, and what the router itself counts."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import httpx
 from prometheus_client import generate_latest
@@ -14,12 +14,12 @@ from ewe.server.router.replicas import READY, Replica
 _LABEL = "replica"
 
 
-async def all_metrics(replicas: Sequence[Replica], client: httpx.AsyncClient, authorization: str) -> bytes:
-    """Prometheus' text format; replicas that cannot be asked, or have none, are left out of it.
+async def all_metrics(replicas: Sequence[Replica], client: httpx.AsyncClient, keys: Mapping[str, str]) -> bytes:
+    """Prometheus' text format; replicas that cannot be asked, or have none, are left out. keys: the client's headers.
 
     Raises httpx.HTTPStatusError where one refuses the client's key.
     """
-    found = await asyncio.gather(*(_fetch(replica, client, authorization) for replica in replicas))
+    found = await asyncio.gather(*(_fetch(replica, client, keys) for replica in replicas))
     families: dict[str, Metric] = {}
     for replica, text in zip(replicas, found, strict=True):
         for family in _families_of(text):
@@ -29,10 +29,9 @@ async def all_metrics(replicas: Sequence[Replica], client: httpx.AsyncClient, au
     return generate_latest(_Families([*_own(replicas), *families.values()]))
 
 
-async def _fetch(replica: Replica, client: httpx.AsyncClient, authorization: str) -> str:
-    headers = {"authorization": authorization} if authorization else {}
+async def _fetch(replica: Replica, client: httpx.AsyncClient, keys: Mapping[str, str]) -> str:
     try:
-        response = await client.get(f"{replica.url}/metrics", headers=headers, timeout=5.0)
+        response = await client.get(f"{replica.url}/metrics", headers=dict(keys), timeout=5.0)
     except (httpx.TransportError, httpx.InvalidURL):
         return ""
     if response.status_code in (401, 403):

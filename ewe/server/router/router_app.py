@@ -62,7 +62,8 @@ def create_router(
 
     async def metrics(request: Request) -> Response:
         try:
-            text = await all_metrics(replicas.replicas, client, request.headers.get("authorization", ""))
+            keys = {name: request.headers[name] for name in ("authorization", "x-api-key") if name in request.headers}
+            text = await all_metrics(replicas.replicas, client, keys)
         except httpx.HTTPStatusError as error:
             answer = error.response
             return Response(answer.content, answer.status_code, media_type=answer.headers.get("content-type"))
@@ -73,7 +74,7 @@ def create_router(
     app.router.redirect_slashes = False  # to where a client's Host header says
     app.router.default = Proxy(replicas, client, find_passage)
     add_handlers(app)
-    app.add_middleware(AccessMiddleware, (), max_body_bytes, MAX_FILE_BYTES)
+    app.add_middleware(AccessMiddleware, (), max_body_bytes, MAX_FILE_BYTES, keys_are_checked_behind=True)
     app.add_middleware(RequestLogMiddleware)
     if tracing is not None:
         app.add_middleware(tracing.around)

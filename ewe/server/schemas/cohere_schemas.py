@@ -13,6 +13,7 @@ from ewe.server.schemas.common import (
     EweOptions,
     EweResult,
     FullText,
+    JsonObject,
     RequestModel,
     Text,
     joined,
@@ -61,7 +62,7 @@ class InputMessage(RequestModel):
 class DataDocument(RequestModel):
     """A document of fields; `text` or `snippet` is its text, else all its fields are."""
 
-    data: Annotated[dict[str, Any], Field(min_length=1)]
+    data: Annotated[JsonObject, Field(min_length=1)]
     id: FullText | None = None
 
     @property

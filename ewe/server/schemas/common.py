@@ -12,6 +12,8 @@ from pydantic import (
     model_validator,
 )
 
+from ewe.text.json_values import check_json, check_unicode
+
 WIRE_VERSION = 1
 """Counts changes of the `ewe` object that a reader has to know of."""
 
@@ -50,21 +52,26 @@ class AnswerModel(BaseModel):
     model_config = ConfigDict(frozen=True, from_attributes=True, populate_by_name=True)
 
 
-def _check_unicode(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"half of a surrogate pair at {error.start}") from error
+def _checked_unicode(text: str) -> str:
+    check_unicode(text)
     return text
 
 
-CHECK_UNICODE = AfterValidator(_check_unicode)
+def _checked_json(value: dict[str, Any]) -> dict[str, Any]:
+    check_json(value)
+    return value
+
+
+CHECK_UNICODE = AfterValidator(_checked_unicode)
 
 Text = Annotated[str, CHECK_UNICODE]
 """A string that is Unicode; JSON can spell others, which no tokenizer takes."""
 
 FullText = Annotated[str, Field(min_length=1), CHECK_UNICODE]
 """The same, with at least one character."""
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(_checked_json)]
+"""Whatever JSON can say, and a client can be sent back."""
 
 Metadata = Annotated[
     dict[Annotated[Text, Field(max_length=64)], Annotated[Text, Field(max_length=512)]], Field(max_length=16)
@@ -89,7 +96,7 @@ class Document(RequestModel):
     url: Text = ""
     date: Text = ""
     veracity: float = Field(1.0, ge=0, le=1)
-    metadata: dict[str, Any] = {}
+    metadata: JsonObject = {}
 
 
 class StreamOptions(RequestModel):

@@ -13,6 +13,7 @@ from jinja2 import TemplateError
 from ewe.errors import InvalidRequestError
 from ewe.text.control_marks import Marker
 from ewe.text.conversation import Message
+from ewe.text.json_values import check_json
 from ewe.text.tool_calls.formats import FORMATS
 from ewe.text.tool_calls.tools import Tool, ToolRequest
 from ewe.text.tool_calls.use import ToolUse
@@ -212,6 +213,7 @@ def _arguments_of(value: Any, where: str) -> dict[str, Any]:
     """Arguments as an object: OpenAI's clients send a string of JSON, and templates write the JSON themselves."""
     try:
         arguments = json.loads(value) if isinstance(value, str) and value.strip() else value or {}
+        check_json(arguments)
     except (ValueError, RecursionError) as error:
         raise InvalidRequestError(f"{where}: this is not JSON: {error}") from error
     if not isinstance(arguments, Mapping):

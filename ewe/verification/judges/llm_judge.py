@@ -74,7 +74,7 @@ class LLMJudge:
     def _can_ask(self, pair: Pair) -> bool:
         evidence, claim = pair
         if addresses_the_reader(evidence):
-            _log.warning("evidence that addresses its reader was left out: %.80r", evidence)
+            _log.warning("evidence that addresses its reader was left out")
             return False
         return bool(evidence.strip()) and 0 < len(claim.strip()) <= _MAX_CLAIM
 
