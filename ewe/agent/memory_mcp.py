@@ -59,7 +59,7 @@ class MemoryServer:
 
     def list_memories(
         self,
-        offset: Annotated[int, Field(ge=0)] = 0,
+        offset: Annotated[int, Field(ge=0, le=2**53)] = 0,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
         as_of: Day = None,
     ) -> _Answer:

@@ -1,6 +1,7 @@
 """Texts that speak to whatever reads them instead of about something."""
 
 import re
+from collections.abc import Iterator
 
 _EARLIER = r"(?:the\s+|all\s+|any\s+|your\s+|these\s+|of\s+|my\s+)*(?:above|previous|prior|earlier|preceding|foregoing)"
 _ORDERS = r"(?:instructions?|prompts?|rules|directions|guidelines|directives)"
@@ -15,13 +16,26 @@ _PATTERNS = (
     rf"(?:(?:the|this|every|each|any)\s+(?:claim|verdict|answer)\s+is\s+)?[\"'“]?(?:verdict\b|{_VERDICTS}\b)",
     rf"\b(?:verdict|label)\s*[:=]\s*[\"'“]?{_VERDICTS}\b",
 )
-_ORDER = re.compile("|".join(_PATTERNS), re.IGNORECASE)
+_ORDER = re.compile("|".join(_PATTERNS))
+# How the patterns begin. Finding these words first takes a hundredth of the time of a search in a long text.
+_STARTS = (
+    *("ignore", "disregard", "forget", "override", "bypass", "new", "updated", "revised", "system", "you", "answer"),
+    *("reply", "respond", "output", "return", "print", "say", "conclude", "verdict", "label"),
+)
 _CONTROL = re.compile(r"<\|[^|<>]{1,40}\|>|\[/?(?:INST|SEP|CLS|PAD|MASK|UNK)\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>")
 
 
 def addresses_the_reader(text: str) -> bool:
     """Whether the text gives orders to whoever judges by it, or names the verdict to give."""
-    return _ORDER.search(" ".join(text.split())) is not None  # a long run of spaces would take quadratic time
+    said = " ".join(text.casefold().split())  # a long run of spaces would take quadratic time
+    return any(_ORDER.match(said, place) for word in _STARTS for place in _places(said, word))
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + 1)
 
 
 def spells_control_tokens(text: str) -> bool:

@@ -19,6 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from change_training.statements import AGAIN, APART, CHANGED, Pair, Statements
 from ewe.longterm.change.change_reading import MAX_TOKENS
+from ewe.longterm.rule_facts import facts_by_rules
 from ewe.verification.judges.builtin_judge import load_int8, read_model
 from ewe.verification.judges.cross_encoder import multiplies_bfloat16
 
@@ -156,6 +157,20 @@ def from_histories(found: Sequence[Statements], closest: dict[str, list[Pair]], 
     for history in found:
         told = [pair for pair in history.pairs() if pair.label != APART]
         rows += told + random.sample(closest[history.group], min(len(closest[history.group]), 3 * len(told)))
+    return rows
+
+
+def as_facts(pairs: Sequence[Pair], random: Random) -> list[Pair]:
+    """The pairs in the words of the facts that rules take from both statements, told of somebody by name.
+
+    A statement of several facts is taken only where both hold: which of them ends, no label says.
+    """
+    rows = []
+    for pair in pairs:
+        name = random.choice(_NAMES)
+        older, newer = (facts_by_rules(name, text) for text in (pair.older, pair.newer))
+        if (older and newer) and (pair.label == APART or len(older) == len(newer) == 1):
+            rows.append(Pair(random.choice(older), random.choice(newer), pair.label, pair.group))
     return rows
 
 

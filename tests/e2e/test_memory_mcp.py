@@ -135,6 +135,7 @@ def test_others_memories_are_out_of_reach(store: MemoryStore) -> None:
     store.add([Memory("helpers", "Tea helps.", scope=Scope(agent="helper"))])
 
     async def talk(tools: Tools) -> None:
+        assert "offset" in await tools("list_memories", offset=2**70)
         listed = (await tools("list_memories"))["memories"]
         assert {one["id"]: one["shared"] for one in listed} == {"all": True, "helpers": False}
         for memory_id in ("bobs", "all", "helpers", "nothing"):

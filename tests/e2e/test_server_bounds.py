@@ -213,3 +213,18 @@ def test_tools_with_more_text_than_a_prompt_may_have_are_refused_before_they_are
     answer = client.post("/v1/chat/completions", json={**CHAT, "tools": [{"type": "function", "function": function}]})
     assert (answer.status_code, answer.json()["error"]["param"]) == (413, "tools")
     assert "takes 1000 (server.max_prompt_bytes)" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "body"),
+    [
+        ("/v1/chat/completions", "stop", {**CHAT, "stop": "x" * 1025}),
+        ("/v1/chat/completions", "stop", {**CHAT, "stop": ["x", "y" * 1025]}),
+        ("/v1/messages", "stop_sequences", {**CHAT, "max_tokens": 1, "stop_sequences": ["x" * 1025]}),
+        ("/v2/chat", "stop_sequences", {**CHAT, "stop_sequences": ["x" * 1025]}),
+    ],
+)
+def test_long_stop_strings_are_refused(client: Any, path: str, field: str, body: Any) -> None:
+    answer = client.post(path, json=body)
+    assert answer.status_code == 400
+    assert field in answer.text

@@ -3,9 +3,12 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ewe.errors import JudgeError
-from ewe.text.prompt_injection import addresses_the_reader, without_control_tokens
+from ewe.text.english import words_of
+from ewe.text.prompt_injection import _ORDER, addresses_the_reader, without_control_tokens
 from ewe.verification import load_judge
 from ewe.verification.endpoint.protocol import CompletionError
 from ewe.verification.judges.llm_judge import LLMJudge, fill_prompt, quote, read_verdict
@@ -149,6 +152,17 @@ def test_orders_are_found(text):
 def test_facts_are_no_orders(text):
     assert not addresses_the_reader(text)
     assert without_control_tokens(text) == text
+
+
+WORDS = words_of(
+    """ignore DISREGARD forget override bypass all the above previous any instructions rules new updated system : you
+    are now an ai judge answer Reply only with that claim is verdict supported refuted label = say return bridge"""
+)
+
+
+@given(st.lists(st.sampled_from(sorted(WORDS)), max_size=9).map(" ".join))
+def test_orders_are_found_as_by_a_search_for_their_patterns(text):
+    assert addresses_the_reader(text) == (_ORDER.search(text.casefold()) is not None)
 
 
 def test_control_tokens_are_taken_out():

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,16 +35,16 @@ class Stance(Enum):
     APART = "apart"
 
 
+Telling = Literal["statement", "turn", "fact"]
+"""A statement that is noted as such, a turn of a conversation, or a fact that was taken from one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The probabilities from which on a statement is out of date, or said again.
+    """The probabilities from which on a statement is said again, or out of date: by how the newer one was told."""
 
-    changed_turn: of turns of a conversation.
-    """
-
-    changed: float
-    changed_turn: float
     again: float
+    changed: dict[Telling, float]
 
 
 def compare(older: str, newer: str) -> Stance:
@@ -51,17 +52,17 @@ def compare(older: str, newer: str) -> Stance:
     return compare_all([(older, newer)])[0]
 
 
-def compare_all(pairs: Sequence[tuple[str, str]], are_turns: bool = False) -> list[Stance]:
-    """Of pairs of an older and a newer statement.
+def compare_all(pairs: Sequence[tuple[str, str]], telling: Telling = "statement") -> list[Stance]:
+    """Of pairs of an older and a newer statement; telling: how the newer ones were told.
 
-    are_turns: of a conversation; most are talk, in which nothing ends. So the model is asked only where both tell a
-    fact, and must be surer. Raises JudgeError if the model cannot be read.
+    Most of a conversation is talk, in which nothing ends: of turns the model is asked only where both tell a fact, and
+    of turns and facts it must be surer. Raises JudgeError if the model cannot be read.
     """
     short = [(older, beginning(newer)) for older, newer in pairs]
     stances = {pair: _by_words(*pair) for pair in short}
-    asked = [pair for pair, stance in stances.items() if stance is None and not (are_turns and _is_talk(*pair))]
+    asked = [pair for pair, stance in stances.items() if stance is None and not (telling == "turn" and _is_talk(*pair))]
     read = _reader.get().judge(asked) if asked else np.zeros((0, 3), np.float32)
-    stances |= {pair: _by_model(row, are_turns) for pair, row in zip(asked, read, strict=True)}
+    stances |= {pair: _by_model(row, telling) for pair, row in zip(asked, read, strict=True)}
     return [stances[pair] or Stance.APART for pair in short]
 
 
@@ -83,9 +84,9 @@ def _is_talk(older: str, newer: str) -> bool:
     return not (tells_a_fact(newer) and tells_a_fact(older))
 
 
-def _by_model(row: NDArray[np.float32], are_turns: bool) -> Stance:
+def _by_model(row: NDArray[np.float32], telling: Telling) -> Stance:
     limits = _thresholds.get()
-    if row[_CHANGED] >= (limits.changed_turn if are_turns else limits.changed):
+    if row[_CHANGED] >= limits.changed[telling]:
         return Stance.CHANGED
     return Stance.AGAIN if row[_AGAIN] >= limits.again else Stance.APART
 

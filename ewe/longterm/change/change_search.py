@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from ewe.longterm.change.change_finder import finder
-from ewe.longterm.change.change_reading import Stance, beginning, compare_all
+from ewe.longterm.change.change_reading import Stance, Telling, beginning, compare_all
 from ewe.longterm.records import Memory
 from ewe.longterm.rule_facts import tells_a_fact
 from ewe.longterm.store import MemoryStore
@@ -39,11 +39,11 @@ def read_stances(memory: Memory, store: MemoryStore) -> dict[int, Stance]:
     with store.seeing([memory.scope]):
         found, close = _candidates(memory, store)
     ranked = [one for one in sorted(found, key=close.__getitem__, reverse=True) if close[one] >= _NEAR]
-    is_turn, chosen = memory.kind == "turn", ranked[:MOST_READ]
-    if is_turn and tells_a_fact(memory.content):
+    telling, chosen = _telling(memory), ranked[:MOST_READ]
+    if telling == "turn" and tells_a_fact(memory.content):
         told = islice((one for one in ranked if tells_a_fact(found[one].content)), MOST_READ)
         chosen = list(dict.fromkeys([*chosen, *told]))
-    read = compare_all([_pair(memory, found[one]) for one in chosen], is_turn)
+    read = compare_all([_pair(memory, found[one]) for one in chosen], telling)
     return dict(zip(chosen, read, strict=True))
 
 
@@ -82,6 +82,12 @@ def _candidates(memory: Memory, store: MemoryStore) -> tuple[dict[int, Statement
         return {}, {}
     close = finder.get().closeness(pairs).tolist()
     return found, {number: one + _WORDS * hits.get(number, 0.0) for number, one in zip(found, close, strict=True)}
+
+
+def _telling(memory: Memory) -> Telling:
+    if memory.kind == "turn":
+        return "turn"
+    return "fact" if "said" in memory.metadata else "statement"  # which holds the turn that it was taken from
 
 
 def _pair(memory: Memory, other: Statement) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ewe.server.schemas.common import AnswerModel, EweOptions, EweResult, FullText, RequestModel, Text
+from ewe.server.schemas.common import AnswerModel, EweOptions, EweResult, FullText, RequestModel, StopText, Text
 from ewe.server.schemas.memory_schemas import MemoryUse
 
 _KNOWN = frozenset({"text", "search_result", "document"})
@@ -149,7 +149,7 @@ class MessagesRequest(RequestModel):
     temperature: Annotated[float, Field(ge=0, le=1)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     top_k: Annotated[int, Field(ge=0, lt=1 << 31)] | None = None
-    stop_sequences: Annotated[list[FullText], Field(max_length=16)] | None = None
+    stop_sequences: Annotated[list[StopText], Field(max_length=16)] | None = None
     stream: bool | None = None
     memory: MemoryUse | None = None
     cache_salt: Annotated[Text, Field(max_length=256)] | None = None

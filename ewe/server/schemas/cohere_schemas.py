@@ -15,6 +15,7 @@ from ewe.server.schemas.common import (
     FullText,
     JsonObject,
     RequestModel,
+    StopText,
     Text,
     joined,
 )
@@ -105,7 +106,7 @@ class ChatRequest(RequestModel):
     documents: Annotated[list[FullText | DataDocument], Field(max_length=1000)] | None = None
     citation_options: CitationOptions | None = None
     max_tokens: Annotated[int, Field(ge=1, lt=1 << 31)] | None = None
-    stop_sequences: Annotated[list[FullText], Field(max_length=16)] | None = None
+    stop_sequences: Annotated[list[StopText], Field(max_length=16)] | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     p: Annotated[float, Field(gt=0, le=1)] | None = None
     k: Annotated[int, Field(ge=0, lt=1 << 31)] | None = None

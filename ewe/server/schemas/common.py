@@ -68,6 +68,8 @@ Text = Annotated[str, CHECK_UNICODE]
 """A string that is Unicode; JSON can spell others, which no tokenizer takes."""
 
 FullText = Annotated[str, Field(min_length=1), CHECK_UNICODE]
+StopText = Annotated[str, Field(min_length=1, max_length=1024), CHECK_UNICODE]
+"""A stop string: each is looked for in every step."""
 """The same, with at least one character."""
 
 JsonObject = Annotated[dict[str, Any], AfterValidator(_checked_json)]

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ewe.server.schemas.common import CHECK_UNICODE, Document, EweOptions, FullText, RequestModel, StreamOptions, Text
+from ewe.server.schemas.common import CHECK_UNICODE, Document, EweOptions, RequestModel, StopText, StreamOptions, Text
 from ewe.server.schemas.memory_schemas import MemoryUse
 from ewe.server.schemas.response_format import JsonSchema, ResponseFormat
 from ewe.types.sampling_params import SamplingParams
@@ -62,7 +62,7 @@ class SamplingRequest(RefusedFields):
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
     seed: _Seed | None = None
     n: _Count | None = None
-    stop: FullText | Annotated[list[FullText], Field(max_length=16)] | None = None
+    stop: StopText | Annotated[list[StopText], Field(max_length=16)] | None = None
     stop_token_ids: Annotated[list[int], Field(max_length=64)] | None = None
     ignore_eos: bool | None = None
     presence_penalty: _Penalty | None = None
