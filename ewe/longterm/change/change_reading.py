@@ -5,6 +5,7 @@ loaded when it is first needed.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from ewe.config.lazy import Lazy
 from ewe.longterm.rule_facts import tells_a_fact
 from ewe.longterm.scoring.contradictions import same_attribute
+from ewe.text.english import FUNCTION_WORDS
+from ewe.text.words import fold, words
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.checkpoints import Head, builtin_path
 
@@ -24,6 +27,8 @@ MODEL = Path(__file__).parent / "model"
 LONGEST = 60
 """Words of a statement that are read; longer texts are read for what they say first, and are never out of date."""
 MAX_TOKENS = 192
+_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
+_PRESENT = re.compile(r"\b(?:am|is|are|has|have|will|due|now)\b|['’](?:m|re|ve|ll)\b", re.IGNORECASE)
 _CHANGED, _AGAIN = 0, 1  # the columns of the model's answers; the third is neither
 
 
@@ -75,7 +80,7 @@ def _by_words(older: str, newer: str) -> Stance | None:
     """What the words alone say; None where a model must read them."""
     if older == newer:
         return Stance.AGAIN
-    if len(older.split()) > LONGEST:
+    if len(older.split()) > LONGEST or _dates_an_event_otherwise(older, newer):
         return Stance.APART
     return Stance.CHANGED if _gives_another_value(older, newer) else None
 
@@ -97,6 +102,18 @@ def _gives_another_value(older: str, newer: str) -> bool:
     The model knows too few names for that. What people prefer is not one thing: trains, and the aisle seat.
     """
     return same_attribute(older, newer) and "prefer" not in newer.lower()
+
+
+def _dates_an_event_otherwise(older: str, newer: str) -> bool:
+    """Whether both tell one event of the past, of different years: "It opened in 1932", "It opened in 1923".
+
+    One of them is wrong, but nothing has changed.
+    """
+    years, other_years = (set(_YEAR.findall(text)) for text in (older, newer))
+    if not years or not other_years or years == other_years:
+        return False
+    said, other = (frozenset(map(fold, words(_YEAR.sub("", text)))) - FUNCTION_WORDS for text in (older, newer))
+    return (said <= other or other <= said) and _PRESENT.search(f"{older} {newer}") is None
 
 
 def _load() -> CachedJudge:
