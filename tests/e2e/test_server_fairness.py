@@ -113,10 +113,10 @@ def slow_server(settings: ServerSettings, monkeypatch: pytest.MonkeyPatch, folde
     """A server of which every part stands still when it meets a slow text."""
     gate, check = Gate(), verify_text._check
 
-    def slow_check(verifiers: Any, body: Any, cancellation: Any) -> Any:
+    def slow_check(verifiers: Any, body: Any, documents: Any, cancellation: Any) -> Any:
         if SLOW in body.text:
             gate.wait()
-        return check(verifiers, body, cancellation)
+        return check(verifiers, body, documents, cancellation)
 
     monkeypatch.setattr(verify_text, "_check", slow_check)
     with server(settings, longterm=folder, assignments=["verifier=null"]) as client:

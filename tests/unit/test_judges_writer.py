@@ -20,6 +20,7 @@ from ewe.llm import LLM
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Passage
 from ewe.verification import load_judge
+from ewe.verification.judges import writer
 from ewe.verification.judges.protocol import INCONCLUSIVE
 from ewe.verification.judges.writer import LetterQuestion
 from ewe.verification.judges.writer_calibration import Calibration, calibration_for, calibration_path, fingerprint_of
@@ -82,7 +83,8 @@ def test_a_model_without_a_chat_template_is_refused(model):
         LetterQuestion(tokenizer, 500)
 
 
-def test_it_says_the_same_in_the_batch_of_the_engine_and_alone(model):
+def test_it_says_the_same_in_the_batch_of_the_engine_and_alone(model, monkeypatch):
+    monkeypatch.setattr(writer, "multiplies_bfloat16", lambda place: False)  # the engine's weights are in float32
     calibrated(model)
     alone = load_judge("writer", model=str(model), device="cpu")
     rows = alone.judge([*PAIRS, ("it", "")])
