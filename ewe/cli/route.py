@@ -84,10 +84,7 @@ def serve_replicas(
     command = [sys.executable, "-m", "ewe.cli.main", *given]
     replicas, processes = [], []
     for number in range(count):
-        own = [
-            "server.trusted_proxies=[127.0.0.1]",
-            "server.host=127.0.0.1",
-        ]  # only the router comes in, and is believed
+        own = ["server.trusted_proxies=[127.0.0.1]", "server.host=127.0.0.1"]  # only the router comes in
         own += ["server.batch_folder=null"] if number else []
         settings = [part for item in [*assignments, *own] for part in ("--set", item)]
         replicas.append(Replica(str(number)))

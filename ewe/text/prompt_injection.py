@@ -17,7 +17,7 @@ _PATTERNS = (
     rf"\b(?:verdict|label)\s*[:=]\s*[\"'“]?{_VERDICTS}\b",
 )
 _ORDER = re.compile("|".join(_PATTERNS))
-# How the patterns begin. Finding these words first takes a hundredth of the time of a search in a long text.
+# How the patterns begin: in a long text, finding these words first takes a quarter of the time of searching for all.
 _STARTS = (
     *("ignore", "disregard", "forget", "override", "bypass", "new", "updated", "revised", "system", "you", "answer"),
     *("reply", "respond", "output", "return", "print", "say", "conclude", "verdict", "label"),

@@ -11,11 +11,15 @@ def sources_of(batch: FlatBatch) -> tuple[IntArray, Tensor | None]:
     """Where each token of a pass is among those drawn together, -1 for what the host knows; and these, if any is."""
     sources = np.full(len(batch.token_ids), -1, np.int64)
     drawn = None
-    ends = [item.end - 1 for item in batch.rows if item.row.placeholder is not None]
-    placeholders = [item.row.placeholder for item in batch.rows if item.row.placeholder is not None]
-    if placeholders:
-        sources[ends] = [placeholder.index for placeholder in placeholders]
-        drawn = placeholders[-1].ids
+    ends, indices = [], []
+    for item in batch.rows:
+        placeholder = item.row.placeholder
+        if placeholder is not None:
+            ends.append(item.end - 1)
+            indices.append(placeholder.index)
+            drawn = placeholder.ids
+    if ends:
+        sources[ends] = indices
     return sources, drawn
 
 

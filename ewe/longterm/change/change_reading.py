@@ -19,7 +19,7 @@ from ewe.config.lazy import Lazy
 from ewe.longterm.rule_facts import tells_a_fact
 from ewe.longterm.scoring.contradictions import same_attribute
 from ewe.text.english import FUNCTION_WORDS
-from ewe.text.words import fold, words
+from ewe.text.words import words
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.checkpoints import Head, builtin_path
 
@@ -112,7 +112,7 @@ def _dates_an_event_otherwise(older: str, newer: str) -> bool:
     years, other_years = (set(_YEAR.findall(text)) for text in (older, newer))
     if not years or not other_years or years == other_years:
         return False
-    said, other = (frozenset(map(fold, words(_YEAR.sub("", text)))) - FUNCTION_WORDS for text in (older, newer))
+    said, other = (set(words(_YEAR.sub("", text))) - FUNCTION_WORDS for text in (older, newer))
     return (said <= other or other <= said) and _PRESENT.search(f"{older} {newer}") is None
 
 
