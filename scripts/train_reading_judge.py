@@ -22,7 +22,7 @@ from judge_training.claim_packs import MAX_CHARACTERS, manifest_of
 from judge_training.model import rate_at
 from judge_training.packed_model import PackedModel
 from judge_training.paired_model import PairedModel
-from judge_training.reading_batches import Batch, Batches, held_out_packs, length_of, split
+from judge_training.reading_batches import Batch, Batches, HeldOut, length_of, split
 from judge_training.reading_figures import answers, calibrated, figures
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
@@ -72,6 +72,7 @@ class Training:
     def __init__(self, args: argparse.Namespace, model: PackedModel | PairedModel) -> None:
         self.args, self.model = args, model
         self.corpus = Corpus.read(args.data, args.written)
+        self.held_out = HeldOut(self.corpus)
         self.optimizer = torch.optim.AdamW(model.trained, lr=args.lr, betas=(0.9, 0.98), weight_decay=0.01)
         for group in self.optimizer.param_groups:
             group["peak_lr"] = args.lr
@@ -108,7 +109,7 @@ class Training:
 
     def look(self) -> None:
         """Prints figures of the averaged adapter on the held-out articles, and writes it."""
-        shown, found = held_out_packs(self.corpus, self.args.measure_packs)
+        shown, found = self.held_out.packs(self.args.measure_packs)
         with self.average.in_place():
             self.model.save(self.args.run_dir / "adapter", self.args.name)
             manifest = json.dumps(manifest_of(self.corpus), indent=1, ensure_ascii=False)

@@ -30,7 +30,7 @@ class Batches(IterableDataset[Batch]):
         worker = get_worker_info()
         number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
         for at, (seed, batch) in enumerate(self._drawn()):
-            if at >= self._start and at % workers == number and (encoded := self._encoded(seed, batch)):
+            if at >= self._start and at % workers == number and (encoded := self._encoded(f"{seed}/{at}", batch)):
                 yield encoded
 
     def _drawn(self) -> Iterator[tuple[int, list[Pack | Claim]]]:
@@ -43,8 +43,8 @@ class Batches(IterableDataset[Batch]):
                     yield seed, batch
                     batch = []
 
-    def _encoded(self, seed: int, batch: Sequence[Pack | Claim]) -> Batch:
-        rng = Random(f"retrieved/{seed}/{len(batch)}")
+    def _encoded(self, seed: str, batch: Sequence[Pack | Claim]) -> Batch:
+        rng = Random(f"retrieved/{seed}")
         made = (one if isinstance(one, Pack) else self._found.pack(rng, one) for one in batch)
         return [(self._encode(pack), [int(claim.label) for claim in pack.claims]) for pack in made if pack]
 
@@ -67,10 +67,17 @@ def split(batch: Batch, most_tokens: int) -> Iterator[Batch]:
         yield part
 
 
-def held_out_packs(corpus: Corpus, limit: int) -> tuple[list[Pack], list[Pack]]:
-    """Packs of the held-out articles, and as many of their claims beside what is found for them among all passages."""
-    shown = packs(corpus, 0, held_out=True)[:limit]
-    found = RetrievedEvidence(list(corpus.texts.values()), MAX_CHARACTERS)
-    rng = Random("held out")
-    claims = rng.sample(known := claims_of(corpus, held_out=True), min(3 * limit, len(known)))
-    return shown, [pack for claim in claims if (pack := found.pack(rng, claim))]
+class HeldOut:
+    """Claims about the articles kept apart: beside their own passages, and beside what is found among all."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self._found = RetrievedEvidence(list(corpus.texts.values()), MAX_CHARACTERS)
+
+    def packs(self, limit: int) -> tuple[list[Pack], list[Pack]]:
+        """So many packs with their own passages, and at most three times as many claims beside what is found."""
+        known = claims_of(self._corpus, held_out=True)
+        rng = Random("held out")
+        claims = rng.sample(known, min(3 * limit, len(known)))
+        found = (self._found.pack(rng, claim) for claim in claims)
+        return packs(self._corpus, 0, held_out=True)[:limit], [pack for pack in found if pack]
