@@ -2,18 +2,22 @@
 
 16 prompts at once under every policy; beside them the same engine writes plain texts that no policy steers. Between two
 of their tokens lie a pass and whatever else the engine's thread does. The longest such gap is compared with the one
-beside plain prompts that fill a pass: no policy may hold up others for longer than long prompts do. Asks for lives of
-people of the built-in world; with --model FOLDER a chat model is asked about articles of Wikipedia.
+beside plain prompts that fill a pass: no policy may hold up others for longer than long prompts do. The median
+answer's first text is compared with that of `ra`. Asks for lives of people of the built-in world; with --model FOLDER a
+chat model is asked about articles of Wikipedia.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from benchmarks.common import Sections, parse_arguments
 from ewe import LLM, SamplingParams
@@ -86,22 +90,48 @@ def full_pass_s(llm: LLM) -> float:
     return max(beside.gaps)
 
 
-def write(llm: LLM, prompts: Sequence[str], max_tokens: int) -> tuple[float, float, float]:
-    """Tokens of the answers per second, all written at once; the bystander's median and longest gap in seconds."""
+class FirstText:
+    """When an answer shows its first text, in seconds from now; infinite until then."""
+
+    def __init__(self) -> None:
+        self.seconds = math.inf
+        self._start = time.perf_counter()
+
+    def hear(self, event: StreamEvent) -> None:
+        """Takes the first event with text."""
+        if event.kind == "text" and self.seconds == math.inf and event.data["text"].strip():
+            self.seconds = time.perf_counter() - self._start
+
+
+class Run(NamedTuple):
+    """Tokens of all answers per second; seconds to the median first text; the bystander's median and longest gap."""
+
+    tokens_per_s: float
+    first_text_s: float
+    median_gap_s: float
+    longest_gap_s: float
+
+
+def write(llm: LLM, prompts: Sequence[str], max_tokens: int) -> Run:
+    """All answers written at once, beside a bystander."""
     params = SamplingParams(max_tokens=max_tokens, seed=0)
     llm.client.forget_unused_units()
     with bystander(llm) as beside:
         start = time.perf_counter()
         if llm.has_chat_template:
-            answers = llm.chat([[{"role": "user", "content": text}] for text in prompts], params)
+            requests = llm.chat_requests([[{"role": "user", "content": text}] for text in prompts], params)
         else:
-            answers = llm.generate(list(prompts), params)
+            requests = [Request(prompt, params) for prompt in prompts]
+        first = [FirstText() for _ in requests]
+        heard = [replace(request, listener=one.hear) for request, one in zip(requests, first, strict=True)]
+        answers = llm.client.run(heard, None)
         wall_s = time.perf_counter() - start
     wrong = next((answer.error for answer in answers if answer.error), "")
     if wrong:
         raise RuntimeError(wrong)
     tokens = sum(answer.stats.tokens_kept for answer in answers)
-    return tokens / wall_s, statistics.median(beside.gaps), max(beside.gaps)
+    first_text_s = statistics.median(one.seconds for one in first)
+    return Run(tokens / wall_s, first_text_s, statistics.median(beside.gaps), max(beside.gaps))
 
 
 def measure(
@@ -112,20 +142,26 @@ def measure(
     repeats: int,
     base: dict[str, float],
 ) -> dict[str, float]:
-    """A policy's figures; `base` takes what those of plain are, which come first."""
+    """A policy's figures; `base` takes what those of plain and ra are, which come first."""
     with open_llm(policy) as llm:
         write(llm, prompts[:1], max_tokens)  # loads what retrieves and checks
         runs = [write(llm, prompts, max_tokens) for _ in range(repeats)]
         if policy == "plain":
             base["full_pass_s"] = statistics.median(full_pass_s(llm) for _ in range(repeats))
-    rate, gap, longest = (statistics.median(values) for values in zip(*runs, strict=True))
-    base.setdefault("rate", rate)
+    run = Run(*(statistics.median(values) for values in zip(*runs, strict=True)))
+    base.setdefault("rate", run.tokens_per_s)
+    if policy == "ra":
+        base["first_text_s"] = run.first_text_s
+    first_text = {f"{policy}_first_text_s": round(run.first_text_s, 3)}
+    if "first_text_s" in base:
+        first_text[f"{policy}_first_text_over_ra"] = round(run.first_text_s / base["first_text_s"], 3)
     return {
-        f"{policy}_tokens_per_s": round(rate, 1),
-        f"{policy}_throughput_over_plain": round(rate / base["rate"], 3),
-        f"{policy}_bystander_median_gap_ms": round(1e3 * gap, 2),
-        f"{policy}_bystander_longest_gap_ms": round(1e3 * longest, 1),
-        f"{policy}_longest_gap_over_full_pass": round(longest / base["full_pass_s"], 3),
+        f"{policy}_tokens_per_s": round(run.tokens_per_s, 1),
+        f"{policy}_throughput_over_plain": round(run.tokens_per_s / base["rate"], 3),
+        **first_text,
+        f"{policy}_bystander_median_gap_ms": round(1e3 * run.median_gap_s, 2),
+        f"{policy}_bystander_longest_gap_ms": round(1e3 * run.longest_gap_s, 1),
+        f"{policy}_longest_gap_over_full_pass": round(run.longest_gap_s / base["full_pass_s"], 3),
     }
 
 
@@ -162,7 +198,7 @@ def main() -> None:
     settings = {"model": arguments.model, "prompts": num_prompts, "answer_tokens": max_tokens}
     sections = Sections("policy_throughput", arguments, settings)
     base: dict[str, float] = {}
-    for policy in dict.fromkeys(("plain", *policies)):
+    for policy in dict.fromkeys(("plain", "ra", *policies)):
         job = partial(measure, open_llm, policy, prompts, max_tokens, arguments.repeats, base)
         sections.take(policy, job)
     sections.close()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ewe.engine.sentence_checks import Attempt, Progress, SentenceState
 from ewe.text.quotation import Place, Quotation, quotations
 from ewe.text.search_text import is_small_talk
+from ewe.text.topic import is_about
 from ewe.types import Lane, Passage, ScoredPassage, VerificationResult
 
 if TYPE_CHECKING:
@@ -74,6 +75,11 @@ class Answer:
         """How many sentences the policy has dealt with, which it counts; a rewind takes them back, too."""
         return self.sequence.feedback.progress
 
+    def is_quoted(self, sentence: int) -> bool:
+        """Whether a sentence is one of a passage, put there word for word."""
+        state = self.sequence.feedback.state_of(sentence)
+        return state is not None and bool(state.quotes)
+
     def attempts(self, sentence: int) -> list[Attempt]:
         """The wordings of a sentence that have been rejected."""
         return self.sequence.feedback.attempts.setdefault(self.sentences[sentence].start, [])
@@ -92,6 +98,10 @@ class Answer:
     def vary(self, sentence: int | None) -> None:
         """Has a sentence drawn at `retry_temperature` at least, lest the same words come again; None: no longer."""
         self.sequence.feedback.retry_sentence = sentence
+
+    def bears_on(self, passage: Passage) -> bool:
+        """Whether a passage is about what was asked or what the text names; of memories any may be."""
+        return self.remembers or is_about(passage, self.question, self.text.text)
 
     def quotations(self, sentence: int, result: VerificationResult) -> list[Quotation]:
         """What may stand in a sentence's place, which a check has found this of; the best first.

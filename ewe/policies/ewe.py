@@ -52,7 +52,7 @@ def ewe(answer: Answer, settings: FeedbackConfig) -> Steps:
                 if every_v and (len(answer.text) % every_v == 0 or answer.is_finished):
                     yield from _verify(answer, settings)
             case Retrieved(hits):
-                yield Remember(hits)
+                yield Remember(tuple(hit for hit in hits if answer.bears_on(hit.passage)))
             case Verified() as check:
                 if not (yield from _goes_back(answer, settings, check, dropped)):
                     answer.settle(check.sentence, check.state)
@@ -89,11 +89,20 @@ def _goes_back(answer: Answer, settings: FeedbackConfig, check: Verified, droppe
     """Drops what repeats, rewrites what is refuted, and compares what stands with what was refuted before."""
     repeats = check.sentence and check.result.reason in REPETITIONS
     if repeats and settings.on_repeat == "drop" and not answer.has_grammar:
-        return (yield from drop(answer, check, dropped))
-    is_open = check.result.verdict is Verdict.INCONCLUSIVE and settings.rewrite_when == "unsupported"
-    if check.result.verdict is Verdict.REFUTED or is_open:
+        return (yield from _replace(answer, settings, check, dropped))
+    states_nothing_instead = bool(check.result.reason and answer.attempts(check.sentence))
+    is_open = check.result.verdict is Verdict.INCONCLUSIVE or states_nothing_instead
+    if check.result.verdict is Verdict.REFUTED or (is_open and settings.rewrite_when == "unsupported"):
         return (yield from _rewrite(answer, settings, check, dropped))
     return (yield from _compare(answer, settings, check))
+
+
+def _replace(answer: Answer, settings: FeedbackConfig, check: Verified, dropped: set[int]) -> GoesBack:
+    """Drops what repeats; what repeats again ends the text, or gives way to a quotation that follows none."""
+    may_quote = settings.on_exhausted in ("auto", "quote") and not answer.is_quoted(check.sentence - 1)
+    if check.sentence in dropped and may_quote and (yield from quote(answer, check)):
+        return True
+    return (yield from drop(answer, check, dropped))
 
 
 def _rewrite(answer: Answer, settings: FeedbackConfig, check: Verified, dropped: set[int]) -> GoesBack:

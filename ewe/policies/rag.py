@@ -16,11 +16,15 @@ def rag(answer: Answer, settings: FeedbackConfig) -> Steps:
 def remember_question(answer: Answer, in_prompt: bool = False) -> Steps:
     """Retrieves with the question, before anything is computed; not for small talk, which passages distract.
 
-    in_prompt: whether what is found stands in the prompt, if that has a place for it.
+    in_prompt: whether what is found stands in the prompt, if that has a place for it; then only what is about the
+    question does, unless nothing is.
     """
     if not answer.is_first or answer.is_small_talk:
         return
     places = answer.prompt_places if in_prompt else None
     yield Retrieve(subject_of(answer.question), places)
     retrieved = yield Write()
-    yield Remember(retrieved.hits, in_prompt=places is not None)
+    hits = retrieved.hits
+    if places is not None:
+        hits = tuple(hit for hit in hits if answer.bears_on(hit.passage)) or hits
+    yield Remember(hits, in_prompt=places is not None)

@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from ewe.text.english import FUNCTION_WORDS, stem, words_of
+from ewe.text.english import stem, words_of
 from ewe.text.prompt_injection import addresses_the_reader
-from ewe.text.search_text import IN_ANY_QUESTION, subject_of
+from ewe.text.search_text import subject_of
 from ewe.text.sentences import SentenceSplitter
+from ewe.text.topic import ABOUT, names_of, share_of, stems_of
 from ewe.text.words import words
 from ewe.types import Passage
 
 FEWEST_WORDS, MOST_WORDS = 8, 45
-_ABOUT = 0.5  # Share of the names of what is asked about that a sentence and its passage's title must have.
-_SAID = 0.75  # Share of a sentence's words that one sentence has said, from which on it says nothing new.
+_SAID = 0.75  # Share of a sentence's words that one sentence has said, from which on it says nothing new,
+_ALL_SAID = 0.9  # and that all of them together have said.
 _DECIDES = 0.5  # What it counts that a check was decided by a sentence, beside shares of words.
 _BEGINS = 1.5  # What it counts that a sentence says what its subject is, where an answer begins,
 _NAMES_FIRST = 0.5  # and that it begins with the whole name of the subject.
@@ -62,7 +63,7 @@ class Place:
     def names(self) -> AbstractSet[str]:
         """What a quotation must be about: the names in the question, else in the wording, else the question's words."""
         subject = subject_of(self.question)
-        return _names(subject) or _names(self.wording) or _stems(subject)
+        return names_of(subject) or names_of(self.wording) or stems_of(subject)
 
 
 def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
@@ -71,21 +72,21 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     Better is what has more words of the wording, of the question and of its names, by the veracity of its passage. An
     answer begins with a sentence that says what its subject is, or names it first, if there is one.
     """
-    names, wording, question = place.names, _stems(place.wording), _stems(subject_of(place.question))
+    names, wording, question = place.names, stems_of(place.wording), stems_of(subject_of(place.question))
     numbers = _numbers(place.question)
-    said = [_stems(sentence) for sentence in place.said]
+    said = [stems_of(sentence) for sentence in place.said]
     found: dict[str, tuple[float, Quotation]] = {}
     for passage in passages:
         others = _numbers(passage.title)
         if numbers and others and numbers.isdisjoint(others):  # "Route 29", where "Route 50" is asked about
             continue
-        title = _stems(passage.title)
+        title = stems_of(passage.title)
         for text in _whole_sentences(passage.text):
-            own = _stems(text)
-            alike = _share(wording, own)
+            own = stems_of(text)
+            alike = share_of(wording, own)
             if text in found or not _fits(text, own, title, names, said, bool(said) and alike >= _ALIKE):
                 continue
-            likeness = alike + _share(question, own | title) + _share(names, own)
+            likeness = alike + share_of(question, own | title) + share_of(names, own)
             likeness += _DECIDES * any(text in other for other in place.decided_by)
             likeness += _beginning(text, names) if not said else 0.0
             found[text] = likeness * passage.veracity, Quotation(passage, text)
@@ -95,7 +96,7 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
 
 def num_shared(question: str, text: str) -> int:
     """How many of the words that ask, as stems, a text has."""
-    return len(_stems(subject_of(question)) & _stems(text))
+    return len(stems_of(subject_of(question)) & stems_of(text))
 
 
 def _fits(
@@ -111,18 +112,19 @@ def _fits(
     is_alike: whether it is so like the wording it replaces that its passage's title may name its subject.
     """
     leans = _leans(text, title or names)
-    if leans and not (said and _share(title or names, said[-1]) >= _ABOUT):
+    if leans and not (said and share_of(title or names, said[-1]) >= ABOUT):
         return False
-    is_about = _share(names, own | title) >= _ABOUT
-    is_named = leans or not names.isdisjoint(own) or (is_alike and _share(names, title) >= _ABOUT)
-    return is_about and is_named and all(_share(own, before) < _SAID for before in said)
+    is_about = share_of(names, own | title) >= ABOUT
+    is_named = leans or not names.isdisjoint(own) or (is_alike and share_of(names, title) >= ABOUT)
+    is_new = all(share_of(own, before) < _SAID for before in said) and share_of(own, set().union(*said)) < _ALL_SAID
+    return is_about and is_named and is_new
 
 
 def _beginning(text: str, names: AbstractSet[str]) -> float:
     """How well a sentence begins an answer: "Loudoun was a commander", "The Battle of Falkirk took place in 1298"."""
     verb = _SAYS_WHAT.search(text)
     first = text[: verb.start()] if verb else ""
-    if verb and len(words(first)) <= _FIRST_WORDS and _share(names, _stems(first)) >= _ABOUT:
+    if verb and len(words(first)) <= _FIRST_WORDS and share_of(names, stems_of(first)) >= ABOUT:
         return _BEGINS
     return _NAMES_FIRST * (names <= {stem(word) for word in words(text)[:_FIRST_WORDS]})
 
@@ -153,22 +155,8 @@ def _leans(text: str, subject: AbstractSet[str]) -> bool:
     return False
 
 
-def _share(wanted: AbstractSet[str], there: AbstractSet[str]) -> float:
-    return len(wanted & there) / len(wanted) if wanted else 0.0
-
-
-def _stems(text: str) -> AbstractSet[str]:
-    return {stem(word) for word in words(text) if word not in IN_ANY_QUESTION}
-
-
 def _numbers(text: str) -> AbstractSet[str]:
     return {word for word in words(text) if any(map(str.isdigit, word))}
-
-
-def _names(text: str) -> AbstractSet[str]:
-    """The stems of capitalised words; the first word of a sentence is one unless it is a function word."""
-    written = [part for part in text.split() if part.lstrip("\"'“‘(")[:1].isupper()]
-    return {stem(word) for word in words(" ".join(written)) if word not in FUNCTION_WORDS}
 
 
 _splitter = SentenceSplitter()

@@ -15,6 +15,7 @@ _MAY = (
 )
 _TEXTS = (
     r"overview|summary|article|paragraph|description|introduction|essay|text|biography|account|report|story|history|"
+    r"timeline|chronology|outline|profile|sketch|bio|"
     r"information|info|facts?|details?|sentences?|words|lines|everything|something|more|bit|lot|all"
 )
 _TEXT = rf"(?:\s+(?:(?!how|what|why|who|when|where|about|of|on)[\w-]+\s+){{0,3}}?(?:{_TEXTS}))?"

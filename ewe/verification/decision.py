@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ewe.verification.combination import Thresholds
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
+from ewe.verification.predicates import says_more_often, tells_of_another
 from ewe.verification.selection import Window
 from ewe.verification.signals import (
     SIGNALS,
@@ -73,14 +74,15 @@ class DecisionRule:
 
     def confirms(self, wording: str, window: Window) -> bool:
         """Whether a passage may make a claim supported."""
-        return not self.copies_only or repeats_the_words(wording, window.led)
+        is_copy = repeats_the_words(wording, window.led) and not says_more_often(wording, window.led)
+        return is_copy or not self.copies_only
 
     def probabilities(self, wording: str, reading: Reading, claim: str = "") -> Probabilities:
         """Of one passage; wording: the claim as it was written; claim: with its pronoun named, where it has one.
 
         A passage about somebody else says nothing of it, nor does one with the same words but names in each other's
-        place; one with the title's name in another one's place does not support it; and only one about the same can
-        refute it.
+        place; one that says it of another, or has the title's name in another one's place, does not support it; and
+        only one about the same can refute it.
         """
         window = reading.window
         if speaks_of_another(claim or wording, wording, window.passage):
@@ -88,7 +90,9 @@ class DecisionRule:
         if reading.is_near and swaps_names(wording, window.excerpt):
             return _NOTHING
         supported, refuted, rest = self._fitted(wording, reading)
-        if reading.is_near and misplaces_a_name(wording, window.excerpt, window.led):
+        if reading.is_near and (
+            misplaces_a_name(wording, window.excerpt, window.led) or tells_of_another(claim or wording, window.excerpt)
+        ):
             return 0.0, refuted, supported + rest
         if not speaks_of_the_same(wording, window.text):
             return supported, 0.0, refuted + rest

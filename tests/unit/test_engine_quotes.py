@@ -21,8 +21,18 @@ from ewe.engine.stream_events import StreamEvent
 from ewe.policies import ewe as policy_ewe
 from ewe.policies.replacements import settled
 from ewe.server.answers import ewe_result
+from ewe.text.check_result import REPEATS
 from ewe.text.quotation import Quotation
-from ewe.types import Claim, Evidence, Generation, Passage, Verdict, VerificationRequest, VerificationResult
+from ewe.types import (
+    Claim,
+    Evidence,
+    Generation,
+    Passage,
+    ScoredPassage,
+    Verdict,
+    VerificationRequest,
+    VerificationResult,
+)
 from ewe.types.sampling_params import SamplingParams
 
 NO, YES, MAYBE = Verdict.REFUTED, Verdict.SUPPORTED, Verdict.INCONCLUSIVE
@@ -45,6 +55,13 @@ def write(
     generation = bench.run()["a", 0]
     assert reader.text == generation.text
     return generation, reader.events
+
+
+def remembering(settings: Config, script: Any, verifier: Any) -> Generation:
+    """An answer with FACTS in memory from the start."""
+    bench = Bench(settings, None, verifier, script)
+    bench.add("a", PROMPT, SamplingParams(max_tokens=120), documents=[FACTS])
+    return bench.run()["a", 0]
 
 
 def refuting(*sentences: str, evidence: Passage = FACTS) -> Answers:
@@ -94,10 +111,7 @@ def ending(*texts: str) -> Any:
 
 
 def test_unsupported_sentences_may_be_replaced_too() -> None:
-    settings = config(rewrite_when="unsupported")
-    bench = Bench(settings, None, Answers({"Aa.": [Verdict.INCONCLUSIVE]}), ending("Aa."))
-    bench.add("a", PROMPT, SamplingParams(max_tokens=60), documents=[FACTS])
-    generation = bench.run()["a", 0]
+    generation = remembering(config(rewrite_when="unsupported"), ending("Aa."), Answers({"Aa.": [MAYBE]}))
     assert generation.text == FOUND
     assert reasons(generation) == ["unsupported", "quote"]
 
@@ -149,6 +163,45 @@ def test_nothing_is_quoted_twice() -> None:
     generation, _ = write(config(max_attempts=1), follow, refuting("Aa."))
     assert generation.text.rstrip() == FOUND
     assert reasons(generation) == ["quote", "drop", "drop"]
+
+
+class Told(Answers):
+    """A verifier that finds no claim in some sentences, for a reason."""
+
+    def __init__(self, without: dict[str, str], verdicts: dict[str, list[Verdict]]) -> None:
+        super().__init__(verdicts, FACTS)
+        self._without = without
+
+    def _judge(self, sentence: str) -> VerificationResult:
+        reason = self._without.get(sentence)
+        return VerificationResult(reason=reason) if reason else super()._judge(sentence)
+
+
+@pytest.mark.parametrize(
+    ("rewrite_when", "verdict", "text"),
+    [("unsupported", MAYBE, f"Good. {FOUND}"), ("refuted", NO, "Good. Ab.")],
+)
+def test_a_wording_that_states_nothing_is_no_better_than_an_unsupported_one(
+    rewrite_when: str, verdict: Verdict, text: str
+) -> None:
+    verifier = Told({"Ab.": "abstention", "Good.": "greeting"}, {"Aa.": [verdict]})
+
+    def once(context: str, units: tuple[str, ...]) -> str:
+        is_judged = any(request.sentence == "Aa." for request in verifier.seen)
+        script = "Good. Ab.\x00" if is_judged else "Good. Aa.\x00"
+        return "\x00" if FOUND in context else script[len(context[context.rindex(":") + 1 :])]
+
+    assert remembering(config(rewrite_when=rewrite_when), once, verifier).text == text
+
+
+def test_a_quotation_follows_where_a_text_goes_in_circles_but_none_follows_another() -> None:
+    def circles(context: str, units: tuple[str, ...]) -> str:
+        text = context[context.rindex(":") + 1 :].rpartition(FOUND)[2]
+        return " Aa. Aa.\x00"[len(text)]
+
+    generation = remembering(config(), circles, Told({"Aa.": REPEATS}, {}))
+    assert [sentence.text for sentence in generation.sentences] == ["Aa.", FOUND]
+    assert reasons(generation) == ["drop", "quote", "drop", "drop"]
 
 
 @pytest.mark.parametrize(
@@ -258,3 +311,22 @@ def test_streams_keep_their_promises_and_blocks_come_back(
             assert generation.text[sentence.start : sentence.end] == sentence.text
             assert not sentence.quotes or sentence.text == generation.sources[sentence.quotes].text
     assert all(char in ALPHABET for char in finished["0", 0].text)
+
+
+FALKIRK = Passage("falkirk", "Falkirk was a battle in the far hills.", "Falkirk")
+
+
+class Shelf:
+    """A retriever that finds FACTS with the question, and FALKIRK with any sentence of the answer."""
+
+    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
+        return [[ScoredPassage(FALKIRK if "." in query else FACTS, 1.0)] for query in queries]
+
+
+@pytest.mark.parametrize(("text", "finds"), [("Aa. Bb. Cc.", False), ("Aa. Falkirk. Cc.", True)])
+def test_later_looks_bring_what_is_about_the_question_or_named_in_the_text(text: str, finds: bool) -> None:
+    bench = Bench(config(retrieve_every=1), Shelf(), Answers({}), words(text))
+    bench.add("a", PROMPT, SamplingParams(max_tokens=40))
+    trace = bench.run()["a", 0].trace
+    units = [event.data["passage"]["id"] for event in trace if event.kind == "refresh"]
+    assert units == (["facts", "falkirk"] if finds else ["facts"])

@@ -181,6 +181,7 @@ def test_the_only_other_person_is_meant_where_the_subject_cannot_be():
         ("Ada Lind was born in Oslo in 1931. ", "She was born in Oslo in 1931."),
         ("Ada Lind was a weaver. She was born in Oslo. ", "In conclusion, Ada Lind was born in Oslo."),
         ("Ada Lind was born in Oslo and moved to Rome. ", "Ada Lind moved to Rome."),
+        ("Oxford won the 2008 race by six lengths in heavy rain. ", "Oxford won the 2008 race."),
     ],
 )
 def test_a_sentence_that_says_the_same_again_repeats(preceding, sentence):
@@ -192,6 +193,9 @@ def test_a_sentence_that_says_the_same_again_repeats(preceding, sentence):
     [
         ("Was Ada Lind born in Oslo? ", "Ada Lind was born in Oslo."),
         ("Ada Lind was not born in Oslo. ", "Ada Lind was born in Oslo."),
+        ("The mill was probably built in 1900 by Bo Berg. ", "The mill was built in 1900 by Bo Berg."),
+        ("Oxford won the 2008 race. ", "Oxford won the 2008 race by six lengths."),
+        ("Ada Lind lost in Rome, and Bo Berg won the golden cup of Oslo. ", "Ada Lind won the golden cup of Oslo."),
         ("Ada Lind was born in Oslo in 1931. ", "Ada Lind was born in Oslo in 1932."),
         ("Bo Berg beat Ada Lind. ", "Ada Lind beat Bo Berg."),
         ("Ada Lind went to Rome from Oslo. ", "Ada Lind went from Rome to Oslo."),

@@ -34,6 +34,12 @@ def test_what_has_been_said_is_not_said_again() -> None:
     assert BORN not in found(LOUDOUN, said=said)
 
 
+def test_what_several_sentences_have_said_is_not_said_again() -> None:
+    said = ["John Campbell was the fourth Earl of Loudoun.", "Loudoun was born in Galston in May of the year 1705."]
+    assert BORN in found(LOUDOUN, said=said[:1])
+    assert BORN not in found(LOUDOUN, said=said)
+
+
 def test_a_pronoun_stands_only_after_a_sentence_about_the_same() -> None:
     assert LEFT not in found(LOUDOUN)
     assert LEFT not in found(LOUDOUN, said=["The regiment was raised in Edinburgh."])

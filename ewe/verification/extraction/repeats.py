@@ -1,4 +1,4 @@
-"""Sentences that only say again what an earlier one of the same text says, or what they said themselves."""
+"""Sentences that say nothing beyond what an earlier one of the same text says, or what they said themselves."""
 
 import re
 from collections import Counter
@@ -13,6 +13,16 @@ _SAYS_NOTHING = words_of(
 )
 _DIRECTIONS = words_of("to from by than before after over under into between against")
 
+_TURNS_ROUND = frozenset(
+    map(
+        stem,
+        words_of(
+            """not no never none neither nor without hardly except unless if may might could would should can likely
+            probably possibly perhaps allegedly reportedly said says say claimed claims claim believed planned only"""
+        ),
+    )
+)
+_FEWEST = 4  # Content words of what one sentence may say again of another that says more.
 _LOOP_WORDS, _LOOP_TIMES = 4, 3
 
 Key = tuple[frozenset[str], tuple[str, ...]]
@@ -29,9 +39,14 @@ def content_key(text: str) -> Key:
     return stems, order
 
 
-def says_the_same(one: Key, other: Key) -> bool:
-    """Whether two keys have the same content words, and those names that both write as names in the same order."""
-    if not one[0] or one[0] != other[0]:
+def adds_nothing(one: Key, other: Key) -> bool:
+    """Whether a key has no content word beyond another's, and those names that both write as names in the same order.
+
+    What the other has beside them may not turn it round: "It was not built in 1900" says another thing.
+    """
+    if not one[0] or not one[0] <= other[0] or not _TURNS_ROUND.isdisjoint(other[0] - one[0]):
+        return False
+    if one[0] != other[0] and len(one[0]) < _FEWEST:
         return False
     shared = set(one[1]) & set(other[1])
     return [word for word in one[1] if word in shared] == [word for word in other[1] if word in shared]

@@ -11,8 +11,9 @@ from ewe.verification.extraction.context import sentences_of
 from ewe.verification.extraction.markup import Lead, lead_of, plain
 from ewe.verification.extraction.pronouns import named
 from ewe.verification.extraction.relative_clauses import Clause
-from ewe.verification.extraction.repeats import content_key, says_the_same
+from ewe.verification.extraction.repeats import adds_nothing, content_key
 from ewe.verification.extraction.statements import why_no_statement
+from ewe.verification.predicates import tells_of_another
 
 _MOST_NAME_WORDS = 4  # What naming the pronoun of an earlier sentence may add to its words.
 
@@ -63,6 +64,10 @@ def _claim(request: VerificationRequest, piece: Clause, lead: Lead) -> Claim:
     return Claim(text[:1].upper() + text[1:], lead.end + piece.start, lead.end + piece.end)
 
 
+def _adds_nothing(claim: str, earlier: str) -> bool:
+    return adds_nothing(content_key(claim), content_key(earlier)) and not tells_of_another(claim, earlier)
+
+
 def _is_repeated(request: VerificationRequest, claims: Sequence[str], with_clauses: bool) -> bool:
     """Whether every claim was stated before, by a sentence or a clause of one; an earlier question states nothing."""
     claim_keys = [content_key(claim) for claim in claims]
@@ -74,6 +79,5 @@ def _is_repeated(request: VerificationRequest, claims: Sequence[str], with_claus
         near = [at for at in left if len(claim_keys[at][0] - sentence_key) <= _MOST_NAME_WORDS]
         if near:
             earlier = _stated(VerificationRequest(request.prompt, before, sentence), with_clauses)
-            keys = [content_key(claim.text) for claim in earlier]
-            left -= {at for at in near if any(says_the_same(claim_keys[at], key) for key in keys)}
+            left -= {at for at in near if any(_adds_nothing(claims[at], claim.text) for claim in earlier)}
     return not left

@@ -1,0 +1,42 @@
+"""What texts are about: their content words as stems, their names, and whether a passage is about what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from ewe.text.english import FUNCTION_WORDS, stem
+from ewe.text.search_text import IN_ANY_QUESTION, subject_of
+from ewe.text.words import words
+from ewe.types import Passage
+
+ABOUT = 0.5
+"""Share of the names of what is asked about that a text must have to be about it."""
+
+
+def stems_of(text: str) -> AbstractSet[str]:
+    """The stems of the words that are not in any question."""
+    return {stem(word) for word in words(text) if word not in IN_ANY_QUESTION}
+
+
+def names_of(text: str) -> AbstractSet[str]:
+    """The stems of capitalised words; the first word of a sentence is one unless it is a function word."""
+    written = [part for part in text.split() if part.lstrip("\"'“‘(")[:1].isupper()]
+    return {stem(word) for word in words(" ".join(written)) if word not in FUNCTION_WORDS}
+
+
+def share_of(wanted: AbstractSet[str], there: AbstractSet[str]) -> float:
+    """The share of the wanted words that are there, 0 where none is wanted."""
+    return len(wanted & there) / len(wanted) if wanted else 0.0
+
+
+def is_about(passage: Passage, question: str, written: str) -> bool:
+    """Whether a passage names what the question names, or has a subject that is named in what was written.
+
+    A question without names may be about anything; the first word of one that is asked with a verb is none.
+    """
+    subject = subject_of(question)
+    asked = names_of(subject if subject != question else subject.partition(" ")[2])
+    if not asked or share_of(asked, stems_of(f"{passage.title} {passage.text}")) >= ABOUT:
+        return True
+    title = names_of(passage.title)
+    return bool(title) and title <= stems_of(written)

@@ -1,0 +1,52 @@
+"""Of whom a sentence says what it says, and how often it says a word."""
+
+import pytest
+
+from ewe.verification.predicates import says_more_often, tells_of_another
+
+GROUP = "Group Q is a twin-pyramid complex, and is one of the largest at Tikal."
+PARENTS = "Al was a welder for pipe construction companies and Evelyn was a field office manager."
+EPISODE = '"The Same Old Story" was the first regular episode of Fringe, and critics took it as an example.'
+RIDGE = "The Battle of Edson's Ridge, also known as the Battle of the Bloody Ridge, was a land battle on Guadalcanal."
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("Tikal is a twin-pyramid complex that is one of the largest at Tikal.", GROUP),
+        ("Tim Richmond was a welder for pipe construction companies.", PARENTS),
+        ("Al was a field office manager.", PARENTS),
+        ("The Fringe series was the first regular episode of Fringe.", EPISODE),
+        ("Ada Lind moved to Bergen in 1950.", "After the war Bo Berg moved to Bergen in 1950."),
+    ],
+)
+def test_a_name_that_stands_in_the_place_of_another(claim: str, sentence: str) -> None:
+    assert tells_of_another(claim, sentence)
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("Group Q is a twin-pyramid complex.", GROUP),
+        ("Evelyn was a field office manager.", PARENTS),
+        ("The Fringe episode The Same Old Story was the first regular episode of Fringe.", EPISODE),
+        ("The Battle of Edson's Ridge was a land battle on Guadalcanal.", RIDGE),
+        ("Beckham was elected to the House.", "In 1894 J. C. W. Beckham was elected to the House."),
+        ("Tim Richmond was hospitalized in West Palm Beach.", "He was later hospitalized in West Palm Beach."),
+        ("Ringo Starr moved to Monaco.", "After the album, the drummer moved to Monaco."),
+        ("Sony opened a shop in Tokyo.", "In Tokyo the company opened a shop."),
+        ("The race took place on 29 March 2008.", "The 154th Boat Race took place on 29 March 2008."),
+        ("Ada Lind moved to Bergen.", "Roses are red."),
+        ("A heading without a verb", GROUP),
+        ("", ""),
+    ],
+)
+def test_the_same_name_or_none_that_is_plain_to_see(claim: str, sentence: str) -> None:
+    assert not tells_of_another(claim, sentence)
+
+
+def test_a_word_that_is_said_more_often_than_the_evidence_has_it() -> None:
+    evidence = "Fringe: The episode is the second of the first season of the drama series."
+    assert says_more_often("The episode is a series of the drama series.", evidence)
+    assert not says_more_often("The series is a drama series.", evidence)  # once in what is said of it
+    assert not says_more_often("The episode is the second of the season.", evidence)
