@@ -12,13 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ewe.text.english import FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, SAME_WORDS, stem
+from ewe.text.english import FUNCTION_WORDS, MONTHS, PREPOSITIONS, PRONOUNS, SAME_WORDS, stem, words_of
 from ewe.verification.extraction.verbs import AUXILIARY_FORMS, PLAIN_VERBS
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _VERBS = AUXILIARY_FORMS | PLAIN_VERBS
 _JOINTS = (" ", "-", ". ")  # What stands between the words of one name.
 _CACHED_TEXTS = 8192
+_PLACES = PREPOSITIONS - {"by"}
+_NO_NAMES = FUNCTION_WORDS | MONTHS.keys() | words_of("monday tuesday wednesday thursday friday saturday sunday")
 _REACH = 4  # More words than the claim's predicate has, in which a sentence may say the same.
 
 Name = frozenset[str]
@@ -41,9 +43,14 @@ class _Words:
 
 
 def tells_of_another(claim: str, sentence: str) -> bool:
-    """Whether the claim says of a name what the sentence says of others; False where that is not plain to see."""
+    """Whether the claim says of a name what the sentence says of others; False where that is not plain to see.
+
+    A name that the sentence writes small is none, and one that it has behind what it says may be meant by it, as in
+    "they founded two towns: Ada and Lind" or "founded by Ada".
+    """
     claimed, own = _read(claim), _read(sentence)
-    named = [name for name, _ in _names_between(claimed, 0, claimed.verb)]
+    small = set(own.stems).difference(*(name for _, name in own.names))
+    named = [name for name, _ in _names_between(claimed, 0, claimed.verb) if name.isdisjoint(small)]
     start = _where_it_says(own, claimed.stems[claimed.verb :], claimed.low[claimed.verb :])
     if not named or start is None:
         return False
@@ -52,9 +59,10 @@ def tells_of_another(claim: str, sentence: str) -> bool:
     first = verbs[-2] + 1 if len(verbs) > 1 else 0
     if not PRONOUNS.isdisjoint(own.low[first:last]):
         return False
-    others = _names_between(own, first, last)
-    is_named = any(one <= name or name <= one for one, _ in others for name in named)
-    return not is_named and any(may_be_subject for _, may_be_subject in others)
+    before, behind = _names_between(own, first, last), _names_between(own, start, len(own.low))
+    meant = [name for name, _ in before] + [name for name, may_be_subject in behind if may_be_subject]
+    is_named = any(one <= name or name <= one for one in meant for name in named)
+    return not is_named and any(may_be_subject for _, may_be_subject in before)
 
 
 def says_more_often(claim: str, evidence: str) -> bool:
@@ -80,14 +88,14 @@ def _where_it_says(own: _Words, predicate: Sequence[str], low: Sequence[str]) ->
 
 
 def _names_between(text: _Words, first: int, last: int) -> list[tuple[Name, bool]]:
-    """The names among these words, and whether each may be a subject: after a preposition none is."""
+    """The names among these words, and whether each may be what is spoken of: after "in" or "of" none is."""
     found = []
     for end, name in text.names:
         begin = end - len(name)
         before = text.low[begin - 1] if begin > 0 else ""
         before = text.low[begin - 2] if before in ("the", "a", "an") and begin > 1 else before
         if first <= begin and end <= last:
-            found.append((name, before not in PREPOSITIONS))
+            found.append((name, before not in _PLACES))
     return found
 
 
@@ -102,7 +110,7 @@ def _read(text: str) -> _Words:
         low.append(word.replace("’", "'"))
         word = low[-1].removesuffix("'s")
         stems.append(stem(SAME_WORDS.get(word, word)))
-        if match[0][0].isupper() and word not in FUNCTION_WORDS:
+        if match[0][0].isupper() and word not in _NO_NAMES:
             goes_on = bool(names) and names[-1][0] == len(low) - 1 and text[name_end : match.start()] in _JOINTS
             name = (names.pop()[1] if goes_on else frozenset()) | {stems[-1]}
             names.append((len(low), name))
