@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config, RetrievalConfig
+from ewe.config.addons import longterm
 from ewe.config.lazy import warm
 from ewe.config.loading import LoadStep, OnLoad, ignore_step
 from ewe.config.registry import VERIFIERS, verifies
 from ewe.config.setting_names import AUTO, DATASTORES, NONE, WRITER
 from ewe.engine.engine_summary import DatastoreSummary, EngineSummary, public_name
 from ewe.errors import ConfigError
-from ewe.types.protocols import Retriever, Verifier
+from ewe.types.protocols import Memories, Retriever, Verifier
 
 if TYPE_CHECKING:
     from ewe.engine.shared_judge import SharedJudge
-    from ewe.longterm.request_memories import RequestMemories
-    from ewe.longterm.service import MemoryService
     from ewe.retrieval.source import PassageSource
 
 _UNASKED = "claims"  # the verifier that "auto" stands for
@@ -37,7 +36,7 @@ class Components:
 
     retriever: Retriever | None
     verifier: Verifier | None
-    memories: RequestMemories | None = None
+    memories: Memories | None = None
     summary: EngineSummary | None = None
     judge: SharedJudge | None = None
 
@@ -69,7 +68,7 @@ def make_components(
     config: Config,
     datastore: str | Path | PassageSource | Retriever | None,
     verifier: str | Verifier | None,
-    memories: MemoryService | None = None,
+    memories: Any = None,
     on_load: OnLoad = ignore_step,
     has_model: bool = False,
 ) -> Components:
@@ -97,23 +96,17 @@ def make_components(
 
         judge = shared_judge(config, has_model)
     checker = None if chosen == NONE else _open_verifier(chosen, config, retriever, judge=judge)
-    live = None
+    live: Memories | None = None
     if memories is not None or config.longterm.path is not None:
-        from ewe.longterm.open_memories import open_memories
-
-        live = open_memories(config, retriever, checker, memories)
+        live = longterm("open_memories").open_memories(config, retriever, checker, memories)
     return Components(retriever, checker, live, _summary(config, found, named, chosen, live is not None), judge)
 
 
-def memory_store(longterm: Any) -> tuple[MemoryService | None, str | Path | None]:
-    """The service that was given, if it was one, and the folder of the store. Raises ConfigError."""
-    if longterm is None or isinstance(longterm, str | Path):
-        return None, longterm
-    from ewe.longterm.service import MemoryService
-
-    if not isinstance(longterm, MemoryService):
-        raise ConfigError(f"longterm must be a folder or a MemoryService, got {type(longterm).__name__}")
-    return longterm, longterm.store.path
+def memory_store(given: Any) -> tuple[Any, str | Path | None]:
+    """The service of memories that was given, if it was one, and the place of the store. Raises ConfigError."""
+    if given is None or isinstance(given, str | Path):
+        return None, given
+    return given, longterm("open_memories").place_of(given)
 
 
 def open_datastore(

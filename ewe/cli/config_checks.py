@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ewe.components import check_verifier_of, open_passages
 from ewe.config import Config, is_postgres
+from ewe.config.addons import longterm
 from ewe.engine.models.model_files import model_source
 from ewe.engine.preflight import demands
 from ewe.errors import ConfigError, EWEError
@@ -99,10 +99,7 @@ def _check_memories(path: str | None) -> None:
         return
     if not is_postgres(path):
         return _check_place("longterm.path", Path(path))
-    from ewe.longterm.store.postgres_connection import PostgresConnection, postgres_errors
-
-    with postgres_errors(path), closing(PostgresConnection(path)):
-        pass
+    longterm("store.postgres_connection").check_connection(path)
 
 
 def _check_place(setting: str, folder: Path) -> None:

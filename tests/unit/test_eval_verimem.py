@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ewe.evaluation.memory.bench import Finding, Setup, run
-from ewe.evaluation.memory.memory_systems import UNFLAGGED
-from ewe.evaluation.memory.protocol import Asked, Question
-from ewe.evaluation.memory.verimem_bench import measure, open_benches, read
-from ewe.evaluation.memory.verimem_world import Task, make_tasks, stated, statement
+from ewe.longterm.evaluation.bench import Finding, Setup, run
+from ewe.longterm.evaluation.memory_systems import UNFLAGGED
+from ewe.longterm.evaluation.protocol import Asked, Question
+from ewe.longterm.evaluation.verimem_bench import measure, open_benches, read
+from ewe.longterm.evaluation.verimem_world import Task, make_tasks, stated, statement
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory
 from ewe.longterm.scoring.threshold import Action

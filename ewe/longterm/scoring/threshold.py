@@ -27,7 +27,7 @@ class VeracityThreshold:
     """theta(q) = theta_base + phi criticality(q), cut to [0, 1] (verimem-a.txt, 2.4; T_v of verimem-b.txt).
 
     base: typically 0.5 in the paper; scale: phi, for which it gives no value: ours was tuned on tasks of
-    `ewe.evaluation.memory.verimem_bench` with other seeds than the reported one. disregard_below: the veracity under
+    `ewe.longterm.evaluation.verimem_bench` with other seeds than the reported one. disregard_below: the veracity under
     which a memory is not even used with a warning.
     """
 
