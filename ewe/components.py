@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sized
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config, RetrievalConfig
 from ewe.config.addons import longterm
 from ewe.config.lazy import warm
 from ewe.config.loading import LoadStep, OnLoad, ignore_step
-from ewe.config.registry import VERIFIERS, verifies
+from ewe.config.registry import BUILTIN_DATASTORE, VERIFIERS, verifies
 from ewe.config.setting_names import AUTO, DATASTORES, NONE, WRITER
 from ewe.engine.engine_summary import DatastoreSummary, EngineSummary, public_name
 from ewe.errors import ConfigError
@@ -142,9 +143,8 @@ def open_datastore(
 def open_passages(source: str | Path | PassageSource) -> PassageSource:
     """The passages of a datastore by name, path or object; raises DatastoreError for a source that cannot be read."""
     if source == "builtin":
-        from ewe.world.builtin import builtin_datastore
-
-        return builtin_datastore()
+        builtin: PassageSource = resolve_name(BUILTIN_DATASTORE)()
+        return builtin
     from ewe.retrieval.open_retriever import open_source
 
     return open_source(source)

@@ -115,6 +115,8 @@ class Registry:
         return factory
 
 
+BUILTIN_DATASTORE = "ewe.evaluation.world.builtin:builtin_datastore"
+
 RETRIEVERS = Registry(
     "retriever",
     "ewe.retrievers",
@@ -130,7 +132,7 @@ VERIFIERS = Registry(
     "ewe.verifiers",
     {
         "claims": "ewe.verification.open_verifier:make_claim_verifier",
-        "builtin": "ewe.world.verifier:make_world_verifier",
+        "builtin": "ewe.evaluation.world.verifier:make_world_verifier",
     },
     (AUTO, NONE),
     {"values": "claims"},

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from ewe.engine.text_checker import check_text
 from ewe.errors import JudgeError
 from ewe.evaluation.prompt_sets import Item, PromptSet
+from ewe.evaluation.world.grader import grade
+from ewe.evaluation.world.people import Fact
+from ewe.evaluation.world.world import World, WorldPrompt
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.source import PassageSource
 from ewe.text.check_result import NO_CLAIM, REPETITIONS, CheckedSentence, is_failure
@@ -14,9 +17,6 @@ from ewe.types import Claim, Passage, Verdict
 from ewe.types.protocols import Verifier
 from ewe.verification.endpoint.protocol import Completer, CompletionError, complete_each
 from ewe.verification.judges.llm_judge import quote
-from ewe.world.grader import grade
-from ewe.world.people import Fact
-from ewe.world.world import World, WorldPrompt
 
 Pair = tuple[str, str, str]
 """Question, answer, the baseline's answer."""

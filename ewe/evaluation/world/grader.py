@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from ewe.world.people import Fact
-from ewe.world.world import World, WorldPrompt
-from ewe.world.world_grammar import read_sentence, sentences_of
+from ewe.evaluation.world.people import Fact
+from ewe.evaluation.world.world import World, WorldPrompt
+from ewe.evaluation.world.world_grammar import read_sentence, sentences_of
 
 
 @dataclass(frozen=True, slots=True)

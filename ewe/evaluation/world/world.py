@@ -7,10 +7,9 @@ from random import Random
 from typing import Literal, Self
 
 from ewe.errors import ConfigError
-from ewe.types import Passage
-from ewe.world import names
-from ewe.world.articles import FORUM, GAZETTE, PAGES, SOURCES, STORIES, Source, Telling, tell
-from ewe.world.people import (
+from ewe.evaluation.world import names
+from ewe.evaluation.world.articles import FORUM, GAZETTE, PAGES, SOURCES, STORIES, Source, Telling, tell
+from ewe.evaluation.world.people import (
     FIRST_BIRTH_YEAR,
     LAST_BIRTH_YEAR,
     SLOTS_BY_TOPIC,
@@ -20,7 +19,8 @@ from ewe.world.people import (
     fill_person,
     lie_about,
 )
-from ewe.world.phrasings import COMPARISON_PROMPTS, LIFE_PROMPTS, LIST_PROMPTS, QUESTIONS
+from ewe.evaluation.world.phrasings import COMPARISON_PROMPTS, LIFE_PROMPTS, LIST_PROMPTS, QUESTIONS
+from ewe.types import Passage
 
 FIRST_TRAINING_SEED = 1_000_000
 """Worlds with seeds from here on have people for training; those below, people for tests and evaluation."""

@@ -6,9 +6,9 @@ from functools import cache
 from string import Formatter
 from typing import Literal
 
-from ewe.world.names import Gender
-from ewe.world.people import Fact, Person, second_item
-from ewe.world.phrasings import LISTS, TOPICS
+from ewe.evaluation.world.names import Gender
+from ewe.evaluation.world.people import Fact, Person, second_item
+from ewe.evaluation.world.phrasings import LISTS, TOPICS
 
 Reference = Literal["full", "surname", "pronoun"]
 Use = Literal["passage", "answer"]

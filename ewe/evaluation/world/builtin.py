@@ -2,8 +2,8 @@
 
 from functools import cache
 
+from ewe.evaluation.world.world import World
 from ewe.retrieval.datastore import Datastore
-from ewe.world.world import World
 
 SEED = 7
 NUM_PEOPLE = 60

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from random import Random
 
+from ewe.evaluation.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, Person, second_item
+from ewe.evaluation.world.phrasings import BACKGROUND
+from ewe.evaluation.world.wording import Phrasing, Wording, phrasings
 from ewe.types import Passage
-from ewe.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, Person, second_item
-from ewe.world.phrasings import BACKGROUND
-from ewe.world.wording import Phrasing, Wording, phrasings
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from ewe.world.people import Fact, Person, relation_of
-from ewe.world.wording import Phrasing, ValueSpan, catalogue
+from ewe.evaluation.world.people import Fact, Person, relation_of
+from ewe.evaluation.world.wording import Phrasing, ValueSpan, catalogue
 
 LEAD_INS = ("In comparison, ", "By contrast, ")
 """What may stand before the second sentence of a comparison."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from random import Random
 
-from ewe.world import names
-from ewe.world.names import Gender, Split
+from ewe.evaluation.world import names
+from ewe.evaluation.world.names import Gender, Split
 
 SLOTS_BY_TOPIC: dict[str, tuple[str, ...]] = {
     "birth": ("birth_year", "birth_place"),

@@ -4,11 +4,11 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from ewe.evaluation.world.names import is_person_name
+from ewe.evaluation.world.people import Fact, relation_of, second_item
+from ewe.evaluation.world.wording import Phrasing, catalogue
+from ewe.evaluation.world.world_grammar import Reading, read_sentence, sentences_of
 from ewe.types import Claim, VerificationRequest
-from ewe.world.names import is_person_name
-from ewe.world.people import Fact, relation_of, second_item
-from ewe.world.wording import Phrasing, catalogue
-from ewe.world.world_grammar import Reading, read_sentence, sentences_of
 
 _PAIR = re.compile(r"\b(?=([A-Z][a-z]+ [A-Z][a-z]+)\b)")
 

@@ -9,14 +9,14 @@ from functools import cache, lru_cache
 from itertools import chain
 
 from ewe.config import VerificationConfig
+from ewe.evaluation.world.claims import FactClaim, claims_of
+from ewe.evaluation.world.people import Fact
+from ewe.evaluation.world.wording import catalogue
+from ewe.evaluation.world.world_grammar import read_sentence, sentences_of
 from ewe.text.words import words
 from ewe.types import Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.types.protocols import Retriever
 from ewe.verification.combination import UNSUPPORTED, Decision, JudgedPiece, Thresholds, combine, source_weight
-from ewe.world.claims import FactClaim, claims_of
-from ewe.world.people import Fact
-from ewe.world.wording import catalogue
-from ewe.world.world_grammar import read_sentence, sentences_of
 
 _THRESHOLDS = Thresholds(supported=0.05, refuted=0.05, floor=0.0)
 """A source that counts at all decides alone; where they differ, the stronger side does."""
