@@ -62,7 +62,10 @@ class Components:
 def check_verifier_of(config: Config) -> None:
     """Refuses a verifier that cannot be had, before anything is opened for it; raises ConfigError or JudgeError."""
     has_datastore = _is_given(config.datastore)
-    _refuse_unusable(_chosen(config.verifier, has_datastore, config), has_datastore, config)
+    chosen = _chosen(config.verifier, has_datastore, config)
+    _refuse_unusable(chosen, has_datastore, config)
+    if config.verification.judge == WRITER:
+        _shared_judge(chosen, config)
 
 
 def make_components(
@@ -90,17 +93,13 @@ def make_components(
             "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
             "or verifier to none"
         )
-    retriever, found = open_datastore(source, config.retrieval, on_load)
-    judge = None
-    if chosen == _UNASKED:
-        from ewe.engine.shared_judge import shared_judge
-
-        judge = shared_judge(config, has_model)
+    judge = _shared_judge(chosen, config, has_model)
+    retriever, summary = open_datastore(source, config.retrieval, on_load)
     checker = None if chosen == NONE else _open_verifier(chosen, config, retriever, judge=judge)
     live: Memories | None = None
     if memories is not None or config.longterm.path is not None:
         live = longterm("open_memories").open_memories(config, retriever, checker, memories)
-    return Components(retriever, checker, live, _summary(config, found, named, chosen, live is not None), judge)
+    return Components(retriever, checker, live, _summary(config, summary, named, chosen, live is not None), judge)
 
 
 def memory_store(given: Any) -> tuple[Any, str | Path | None]:
@@ -182,15 +181,23 @@ def _refuse_unusable(verifier: Any, has_datastore: bool, config: Config) -> None
         from ewe.verification.open_verifier import check_verifier
 
         check_verifier(verifier, has_datastore, config.verification, config.model.device)
-        if verifier == _UNASKED and config.verification.judge == WRITER:
-            from ewe.engine.shared_judge import shared_judge
-
-            shared_judge(config)
     elif not isinstance(verifier, Verifier):
         known = ", ".join(VERIFIERS.names)
         raise ConfigError(
             f"the verifier must be one of {known}, or have a verify() method, got {type(verifier).__name__}"
         )
+
+
+def _shared_judge(verifier: str | Verifier, config: Config, has_model: bool = False) -> SharedJudge | None:
+    """The judge of claims, if it is the model that writes; raises ConfigError or JudgeError for one that cannot be had.
+
+    The verifier asks it, and the engine holds the verifier: so it is attached to the engine once that is there.
+    """
+    if verifier != _UNASKED:
+        return None
+    from ewe.engine.shared_judge import shared_judge
+
+    return shared_judge(config, has_model)
 
 
 def _open_verifier(

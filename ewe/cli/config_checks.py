@@ -40,13 +40,13 @@ def look_at(config: Config, server: ServerSettings | None = None, notes: list[st
     ]
     if server is not None:
         checks += _server_checks(server)
-    found = Found(list(dict.fromkeys(_problems(checks))), list(notes or ()))
-    found.notes.extend(_hub_notes(config))
-    if server is not None and not found.problems:  # they may be about keys that cannot be read
+    findings = Found(list(dict.fromkeys(_problems(checks))), list(notes or ()))
+    findings.notes.extend(_hub_notes(config))
+    if server is not None and not findings.problems:  # they may be about keys that cannot be read
         from ewe.server.start_report import warnings
 
-        found.notes.extend(line.removeprefix("warning: ") for line in warnings(server))
-    return found
+        findings.notes.extend(line.removeprefix("warning: ") for line in warnings(server))
+    return findings
 
 
 def _problems(checks: list[Callable[[], object]]) -> Iterator[str]:

@@ -54,8 +54,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"ewe {version('ewe-engine')}")
         raise typer.Exit
 

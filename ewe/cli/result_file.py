@@ -19,8 +19,8 @@ def record(prompt: Prompt, generation: Generation) -> str:
     """One result as one line of JSON: the prompt's id, its conversation if it is one, the generation without trace."""
     fields = jsonable(generation)
     del fields["trace"]  # --trace and --html hold it; here it would be most of the file
-    asked = {"id": prompt.id} | ({"messages": jsonable(prompt.messages)} if prompt.messages else {})
-    return json.dumps({**asked, **fields}, ensure_ascii=False)
+    request = {"id": prompt.id} | ({"messages": jsonable(prompt.messages)} if prompt.messages else {})
+    return json.dumps({**request, **fields}, ensure_ascii=False)
 
 
 def settings_path(path: Path) -> Path:
@@ -79,9 +79,9 @@ def note_settings(path: Path, has_results: bool, settings: Mapping[str, Any]) ->
                 "results were written (older versions wrote none); choose another --output, or move the file away"
             )
         return
-    told = {"ewe": version("ewe-engine"), "settings": settings}
+    settings_line = {"ewe": version("ewe-engine"), "settings": settings}
     with beside.open("wb") as file:
-        write_durably(file, json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+        write_durably(file, json.dumps(settings_line, indent=2, ensure_ascii=False) + "\n")
 
 
 def _scan(path: Path, prompts: Sequence[Prompt], copies: int) -> tuple[int, int]:
@@ -99,12 +99,12 @@ def _scan(path: Path, prompts: Sequence[Prompt], copies: int) -> tuple[int, int]
 
 def _check(path: Path, number: int, line: bytes, prompt: Prompt, index: int) -> None:
     try:
-        found: Any = json.loads(line)
+        head: Any = json.loads(line)
     except ValueError as error:
         raise _foreign(path, number + 1, "it is not JSON") from error
     expected = {"id": prompt.id, "prompt": prompt.text, "messages": prompt.messages or None, "index": index}
     for key, value in expected.items():
-        if not isinstance(found, dict) or found.get(key) != jsonable(value):
+        if not isinstance(head, dict) or head.get(key) != jsonable(value):
             raise _foreign(path, number + 1, f"expected {key} {value!r}")
 
 

@@ -172,8 +172,8 @@ def retrieved_memories(generation: Generation, seen: Sequence[Scope]) -> list[st
     A request's own documents may have any id, so they do not count.
     """
     retrievals = (event.data["passages"] for event in generation.trace if event.kind == "retrieval")
-    found = (hit["id"] for passages in retrievals for hit in passages)
-    return [name for name in dict.fromkeys(found) if is_memory(name) and _scope_of(name) in seen]
+    ids = (hit["id"] for passages in retrievals for hit in passages)
+    return [name for name in dict.fromkeys(ids) if is_memory(name) and _scope_of(name) in seen]
 
 
 def _scope_of(passage_id: str) -> Scope | None:

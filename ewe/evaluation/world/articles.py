@@ -94,8 +94,8 @@ def tell(rng: Random, person: Person, topic: str, source: Source, pool: EntityPo
 
 def _complete(rng: Random, person: Person, topic: str, sentences: list[Wording]) -> None:
     """Adds a sentence if those so far leave out a slot of the topic."""
-    told = {slot for sentence in sentences for slot in sentence.slots}
-    missing = set(SLOTS_BY_TOPIC[topic]) - told
+    stated = {slot for sentence in sentences for slot in sentence.slots}
+    missing = set(SLOTS_BY_TOPIC[topic]) - stated
     if not missing:
         return
     second = topic.endswith("2")

@@ -55,8 +55,8 @@ def _claims(reading: Reading, offset: int) -> list[FactClaim]:
     claims = []
     for slots in items.values():
         spans = [span for slot, span in zip(reading.slots, reading.spans, strict=True) if slot in slots]
-        said = Claim(_say(reading.subject, slots, values), offset + spans[0].start, offset + spans[-1].end)
-        claims.append(FactClaim(said, tuple(span.fact for span in spans)))
+        claim = Claim(_say(reading.subject, slots, values), offset + spans[0].start, offset + spans[-1].end)
+        claims.append(FactClaim(claim, tuple(span.fact for span in spans)))
     return claims
 
 

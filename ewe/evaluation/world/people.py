@@ -192,7 +192,7 @@ def _unused(rng: Random, pool: EntityPool, slot: str, values: Mapping[str, str])
 
 
 def _distinct(rng: Random, count: int, draw: Callable[[Random], str]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    while len(found) < count:
-        found[draw(rng)] = None
-    return tuple(found)
+    values: dict[str, None] = {}
+    while len(values) < count:
+        values[draw(rng)] = None
+    return tuple(values)

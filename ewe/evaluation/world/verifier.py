@@ -63,10 +63,10 @@ class WorldVerifier:
         """Per claim its passages, best first, without repetitions; passages of veracity 0 are left out."""
         queries = [list(_queries(claim)) for claim in claims]
         unique = list(dict.fromkeys(chain(*queries)))
-        found = dict(zip(unique, self._retriever.retrieve(unique, self._top_k), strict=True)) if unique else {}
+        hits = dict(zip(unique, self._retriever.retrieve(unique, self._top_k), strict=True)) if unique else {}
         results = []
         for group in queries:
-            passages = {scored.passage.id: scored.passage for query in group for scored in found[query]}
+            passages = {scored.passage.id: scored.passage for query in group for scored in hits[query]}
             results.append([passage for passage in passages.values() if passage.veracity > 0])
         return results
 
@@ -84,7 +84,7 @@ class WorldVerifier:
 
     def _decide(self, fact: Fact, passages: Sequence[Passage], is_complete: bool) -> Decision:
         """The verdict on one fact, with the evidence on that side."""
-        pieces = _weigh(fact, [*self._said(fact, passages)])
+        pieces = _weigh(fact, [*self._statements(fact, passages)])
         decision = combine(pieces, _THRESHOLDS)
         believed = [piece for piece in pieces if piece.weight > 0]
         is_unstated = all(piece.probabilities != _SAYS for piece in believed)
@@ -95,14 +95,14 @@ class WorldVerifier:
         evidence = tuple(piece for piece in decision.evidence if piece.stance is decision.verdict)
         return replace(decision, evidence=evidence)
 
-    def _said(self, fact: Fact, passages: Sequence[Passage]) -> Iterator[tuple[JudgedPiece, Fact]]:
+    def _statements(self, fact: Fact, passages: Sequence[Passage]) -> Iterator[tuple[JudgedPiece, Fact]]:
         """What the passages say of the fact's person in its relation, with where they say it."""
         for passage in passages:
             weight = source_weight(passage.veracity) if self._weighting else 1.0
             for excerpt, facts in self._read(passage):
-                for said in facts:
-                    if (said.subject, said.relation) == (fact.subject, fact.relation):
-                        yield JudgedPiece(passage, excerpt, weight, _SILENT), said
+                for stated in facts:
+                    if (stated.subject, stated.relation) == (fact.subject, fact.relation):
+                        yield JudgedPiece(passage, excerpt, weight, _SILENT), stated
 
 
 def make_world_verifier(
@@ -122,15 +122,15 @@ def _read(passage: Passage) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
     return tuple(read)
 
 
-def _weigh(fact: Fact, said: Sequence[tuple[JudgedPiece, Fact]]) -> list[JudgedPiece]:
+def _weigh(fact: Fact, statements: Sequence[tuple[JudgedPiece, Fact]]) -> list[JudgedPiece]:
     """The pieces with what they say of the fact: a source has to give as many other values as there can be."""
     others: dict[str, set[str]] = {}
-    for piece, other in said:
+    for piece, other in statements:
         if other.about == fact.about and other.value != fact.value:
             others.setdefault(piece.source, set()).add(other.value)
     needed = 2 if fact.relation in _HAS_TWO else 1
     weighed = []
-    for piece, other in said:
+    for piece, other in statements:
         is_against = other.about == fact.about and len(others.get(piece.source, ())) >= needed
         stance = _SAYS if other == fact else _SAYS_ANOTHER if is_against else _SILENT
         weighed.append(replace(piece, probabilities=stance))

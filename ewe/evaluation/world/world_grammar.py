@@ -38,13 +38,13 @@ class Reading:
 
 def sentences_of(text: str) -> list[tuple[int, str]]:
     """The sentences of a text, none blank, each with the code point at which it starts."""
-    found, start = [], 0
+    sentences, start = [], 0
     for gap in _GAP.finditer(text):
         piece = text[start : gap.start()]
         if piece.strip():
-            found.append((start + len(piece) - len(piece.lstrip()), piece.strip()))
+            sentences.append((start + len(piece) - len(piece.lstrip()), piece.strip()))
         start = gap.end()
-    return found
+    return sentences
 
 
 @lru_cache(_REMEMBERED)

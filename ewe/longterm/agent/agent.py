@@ -103,15 +103,15 @@ class VeriMemAgent:
 
     def _reply(self, prompt: str, replies: list[str], problems: list[str]) -> Reply | None:
         """What the model wrote as a step, at the second try at the latest; None if neither was one."""
-        asked = prompt
+        request = prompt
         for _ in range(2):
-            text = _one_text(self._completer.complete([asked]))
+            text = _one_text(self._completer.complete([request]))
             replies.append(text)
             try:
                 return read_step(text)
             except NoStepError as error:
                 problems.append(str(error))
-                asked = ask_again(prompt, text, str(error))
+                request = ask_again(prompt, text, str(error))
         return None
 
 
@@ -127,13 +127,13 @@ def _observe(tools: dict[str, Tool], call: Call) -> str:
     try:
         if tool is None:
             raise ToolError(f"there is no tool {call.tool!r}; the tools are {', '.join(tools) or 'none'}")
-        told = as_data({"result": tool.call(call.arguments)})
+        observation = as_data({"result": tool.call(call.arguments)})
     except ToolError as error:
         return as_data({"error": str(error)})
-    if len(told) <= _MOST_OBSERVED:
-        return told
-    kept = told[:_MOST_OBSERVED]
-    return as_data({"beginning_of_a_long_result": kept, "characters_left_out": len(told) - len(kept)})
+    if len(observation) <= _MOST_OBSERVED:
+        return observation
+    kept = observation[:_MOST_OBSERVED]
+    return as_data({"beginning_of_a_long_result": kept, "characters_left_out": len(observation) - len(kept)})
 
 
 def as_completer(model: LLM | Completer | str, params: SamplingParams | None = None) -> Completer:
@@ -163,8 +163,8 @@ def engine_completer(llm: LLM, params: SamplingParams) -> Completer:
         else:
             [answer] = llm.generate(prompt, params, memory=apart)
         if answer.finish_reason != "stop":
-            told = answer.error or f"it ended with {answer.finish_reason!r} after {params.max_tokens} tokens at most"
-            raise CompletionError(f"the model wrote no whole step: {told}")
+            reason = answer.error or f"it ended with {answer.finish_reason!r} after {params.max_tokens} tokens at most"
+            raise CompletionError(f"the model wrote no whole step: {reason}")
         return answer.text
 
     return LocalCompleter(lambda prompts: [ask(prompt) for prompt in prompts])

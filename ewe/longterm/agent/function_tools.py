@@ -88,14 +88,14 @@ def _checked(name: str, function: Callable[..., Any]) -> tuple[dict[str, Any], T
         raise ConfigError(
             f"tool {name}: JSON has nothing for one of its types: {str(error).splitlines()[0]}"
         ) from error
-    for parameter_name, told in schema.get("properties", {}).items():
-        told.pop("title", None)  # the name once more
+    for parameter_name, parameter_schema in schema.get("properties", {}).items():
+        parameter_schema.pop("title", None)  # the name once more
         if parameter_name in defaults:
-            told["default"] = defaults[parameter_name]
+            parameter_schema["default"] = defaults[parameter_name]
     return schema, checker, function
 
 
 def _problems(error: ValidationError) -> str:
     """What is wrong with which argument, without the arguments' own words."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg']}" for item in found)[:_MOST_SAID]
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg']}" for item in errors)[:_MOST_SAID]

@@ -41,7 +41,7 @@ class MemoryServer:
         was said, if that was not now.
         """
         [memory] = self._memory.add(fact(content), observed_at=observed_at)
-        return _told(memory)
+        return _described(memory)
 
     def search_memories(self, query: str, most: Few = SEARCH_TOP_K, as_of: Day = None) -> _Answer:
         """Finds what is remembered about a matter, best first; what is believed too little for it is flagged. as_of:
@@ -49,13 +49,13 @@ class MemoryServer:
         """
         recall = self._memory.recall(query, most, as_of=as_of)
         rows = [*recall.used, *recall.disregarded]
-        found = [
-            _told(one.memory)
+        results = [
+            _described(one.memory)
             | {"veracity": round(one.belief, 2), "uncertainty": round(one.uncertainty, 2)}
             | {"status": memory_status(one, recall.threshold, one.replaced_by.id if one.replaced_by else "")}
             for one in rows
         ]
-        return {"veracity_asked_for": round(recall.threshold, 2), "memories": found}
+        return {"veracity_asked_for": round(recall.threshold, 2), "memories": results}
 
     def list_memories(
         self,
@@ -66,14 +66,14 @@ class MemoryServer:
         """Lists memories as they were added, with their veracity; has_more says whether there are more. as_of: those
         that held then, as they were.
         """
-        found = self._memory.get_all(as_of=as_of, offset=offset, limit=limit + 1)
-        return {"memories": [_told(memory) for memory in found[:limit]], "has_more": len(found) > limit}
+        memories = self._memory.get_all(as_of=as_of, offset=offset, limit=limit + 1)
+        return {"memories": [_described(memory) for memory in memories[:limit]], "has_more": len(memories) > limit}
 
     def correct_memory(self, memory_id: str, content: Content) -> _Answer:
         """Says what a memory should have said. What came from here is rewritten; what another source said stays, and
         both are marked as contradicting each other.
         """
-        return _told(self._memory.correct(memory_id, fact(content)))
+        return _described(self._memory.correct(memory_id, fact(content)))
 
     def forget_memory(self, memory_id: str) -> _Answer:
         """Deletes a memory with its history, for good."""
@@ -91,13 +91,13 @@ def mcp_app(server: MemoryServer) -> Any:
 
     def telling_errors(tool: Callable[_P, _Answer]) -> Callable[_P, _Answer]:
         @wraps(tool)
-        def told(*args: _P.args, **kwargs: _P.kwargs) -> _Answer:
+        def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _Answer:
             try:
                 return tool(*args, **kwargs)
             except EWEError as error:
                 raise ToolError(str(error)) from error
 
-        return told
+        return wrapped
 
     app: Any = MCPServer("ewe-memory", instructions=_INSTRUCTIONS, log_level="WARNING")
     for tool in server.tools():
@@ -105,16 +105,16 @@ def mcp_app(server: MemoryServer) -> Any:
     return app
 
 
-def _told(memory: records.Memory) -> _Answer:
+def _described(memory: records.Memory) -> _Answer:
     """A memory as data; `status` says what to be careful about with its content."""
     held = "" if memory.holds_at(time.time()) else ", does not hold any more"
-    told = f"veracity {memory.veracity:.2f}, uncertainty {memory.uncertainty:.2f}{held}"
+    belief = f"veracity {memory.veracity:.2f}, uncertainty {memory.uncertainty:.2f}{held}"
     return {
         "id": memory.id,
         "content": memory.content,
         "veracity": round(memory.veracity, 2),
         "uncertainty": round(memory.uncertainty, 2),
-        "status": told + caution(memory.content, memory.uncertainty),
+        "status": belief + caution(memory.content, memory.uncertainty),
         "from": said_by(memory.source),
         "shared": memory.scope.shared,
         "contradicts": list(memory.contradicts),

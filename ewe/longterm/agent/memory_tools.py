@@ -34,23 +34,23 @@ class MemoryTools:
     def __init__(self, memories: MemoryService | None, lookup: Retriever | None, user: str, agent: str) -> None:
         self._memories, self._lookup = memories, lookup
         self._scopes, self._scope = visible(user, agent), Scope(user, agent)
-        said = MemorySource("model", agent or "agent")
-        self._source = replace(said, reliability=write_time_prior(said))
-        self._asked = VeracityThreshold().base  # the veracity that the last search asked for
+        source = MemorySource("model", agent or "agent")
+        self._source = replace(source, reliability=write_time_prior(source))
+        self._threshold = VeracityThreshold().base  # the veracity that the last search asked for
         self._labels: dict[tuple[Scope, str], str] = {}
         self.shown: dict[tuple[Scope, str], MemoryUsed] = {}
         self.passages: dict[str, Passage] = {}
 
     def functions(self) -> list[Callable[..., Any]]:
         """The tools that this run can have: without memories no search, without a user or an agent nothing to keep."""
-        found: list[Callable[..., Any]] = []
+        tools: list[Callable[..., Any]] = []
         if self._memories is not None:
-            found.append(self.search_memory)
+            tools.append(self.search_memory)
             if not self._scope.shared:
-                found.append(self.remember)
+                tools.append(self.remember)
         if self._lookup is not None:
-            found.append(self.look_up)
-        return found
+            tools.append(self.look_up)
+        return tools
 
     def search_memory(self, query: str, most: Few = 5) -> dict[str, Any]:
         """Searches what is remembered about a matter. Each memory comes with its veracity and uncertainty; those
@@ -58,12 +58,12 @@ class MemoryTools:
         """
         assert self._memories is not None
         recall = self._memories.search(query, self._scopes, most)
-        self._asked = recall.threshold
+        self._threshold = recall.threshold
         rows = [*recall.used, *recall.disregarded]
         for one in rows:  # labels first: a flagged memory names the one that was found in its place
             self._label(one.memory)
-        found = [self._recalled(one) for one in rows]
-        return {"veracity_asked_for": round(recall.threshold, 2), "memories": found}
+        results = [self._recalled(one) for one in rows]
+        return {"veracity_asked_for": round(recall.threshold, 2), "memories": results}
 
     def remember(self, content: Content) -> dict[str, Any]:
         """Keeps one fact for later conversations with this user: one sentence that can be understood on its own."""
@@ -88,14 +88,14 @@ class MemoryTools:
     def _recalled(self, one: Recalled) -> dict[str, Any]:
         memory = one.memory
         instead = self._label(one.replaced_by) if one.replaced_by is not None else ""
-        status = memory_status(one, self._asked, instead)
+        status = memory_status(one, self._threshold, instead)
         label = self._show(memory, one.belief, one.uncertainty, one.action, status)
-        told: dict[str, Any] = {"memory": label, "status": status}
+        fields: dict[str, Any] = {"memory": label, "status": status}
         if one.action is not Action.DISREGARD or instead:
-            told["content"] = memory.content[:_MOST_TEXT]
-        told |= {"veracity": round(one.belief, 2), "uncertainty": round(one.uncertainty, 2)}
-        told |= {"from": said_by(memory.source), "contradicts": [self._label(o) for o in self._contradicted(memory)]}
-        return told
+            fields["content"] = memory.content[:_MOST_TEXT]
+        fields |= {"veracity": round(one.belief, 2), "uncertainty": round(one.uncertainty, 2)}
+        fields |= {"from": said_by(memory.source), "contradicts": [self._label(o) for o in self._contradicted(memory)]}
+        return fields
 
     def _passage(self, passage: Passage) -> dict[str, Any]:
         label = next((name for name, known in self.passages.items() if known.id == passage.id), "")
@@ -103,9 +103,9 @@ class MemoryTools:
         self.passages[label] = passage
         uncertainty = veracity_uncertainty(passage.veracity)
         status = f"veracity {passage.veracity:.2f}, uncertainty {uncertainty:.2f}" + caution(passage.text, uncertainty)
-        told = {"passage": label, "status": status, "text": passage.text[:_MOST_TEXT]}
+        fields = {"passage": label, "status": status, "text": passage.text[:_MOST_TEXT]}
         about = {"title": passage.title, "from": passage.source or passage.id, "date": passage.date}
-        return told | {key: value for key, value in about.items() if value}
+        return fields | {key: value for key, value in about.items() if value}
 
     def _weighed(self, passages: list[Passage]) -> list[str]:
         """Lets passages speak for and against the memories shown so far; what moved, in words."""
@@ -124,11 +124,11 @@ class MemoryTools:
             now = service.store.find(before.memory.scope, before.memory.id)
             if now is None or now.veracity == before.memory.veracity:
                 continue
-            told = f"veracity {before.memory.veracity:.2f} before, {now.veracity:.2f} after it was looked up"
-            enough = now.veracity >= self._asked
-            told += "" if enough else f", flagged (below {self._asked:.2f})"
+            change = f"veracity {before.memory.veracity:.2f} before, {now.veracity:.2f} after it was looked up"
+            enough = now.veracity >= self._threshold
+            change += "" if enough else f", flagged (below {self._threshold:.2f})"
             action = Action.USE if enough else Action.USE_WITH_UNCERTAINTY
-            moved.append(f"{self._show(now, now.veracity, now.uncertainty, action, told)}: {told}")
+            moved.append(f"{self._show(now, now.veracity, now.uncertainty, action, change)}: {change}")
         return moved
 
     def _contradicted(self, memory: Memory) -> list[Memory]:
@@ -136,8 +136,8 @@ class MemoryTools:
         assert self._memories is not None
         store = self._memories.store
         now = store.find(memory.scope, memory.id) or memory  # what was looked up since may contradict it
-        found = (store.find(scope, other) for other in now.contradicts for scope in self._scopes)
-        return [other for other in found if other is not None and (other.scope, other.id) != (memory.scope, memory.id)]
+        others = (store.find(scope, other) for other in now.contradicts for scope in self._scopes)
+        return [other for other in others if other is not None and (other.scope, other.id) != (memory.scope, memory.id)]
 
     def _label(self, memory: Memory) -> str:
         """The label of a memory; a new one if it has none."""
@@ -155,20 +155,20 @@ _UNCERTAIN = "; UNCERTAINTY DETECTED: look for evidence before relying on it, or
 
 def memory_status(one: Recalled, threshold: float, instead: str = "") -> str:
     """How far a recalled memory can be believed and what was done about it; instead: the label of what was found."""
-    told = f"veracity {one.belief:.2f}, uncertainty {one.uncertainty:.2f}"
+    status = f"veracity {one.belief:.2f}, uncertainty {one.uncertainty:.2f}"
     tried = " after it was checked again" if Action.REVALIDATE in one.tried else ""
     if one.action is Action.USE:
-        return f"{told}{tried}" + caution(one.memory.content, one.uncertainty)
+        return f"{status}{tried}" + caution(one.memory.content, one.uncertainty)
     if one.action is Action.EXTERNAL_LOOKUP:
-        return f"{told}, found by an external lookup just now" + caution(one.memory.content, 0.0)
-    told += f"{tried}, flagged (below {threshold:.2f})"
+        return f"{status}, found by an external lookup just now" + caution(one.memory.content, 0.0)
+    status += f"{tried}, flagged (below {threshold:.2f})"
     if instead:
-        return f"{told}, external lookup found {instead}: go by that one" + caution(one.memory.content, 0.0)
+        return f"{status}, external lookup found {instead}: go by that one" + caution(one.memory.content, 0.0)
     if Action.EXTERNAL_LOOKUP in one.tried:
-        told += ", external lookup found nothing that settles it"
+        status += ", external lookup found nothing that settles it"
     if one.action is Action.DISREGARD:
-        return f"{told}, disregarded"
-    return f"{told}, use it only with a warning" + caution(one.memory.content, one.uncertainty)
+        return f"{status}, disregarded"
+    return f"{status}, use it only with a warning" + caution(one.memory.content, one.uncertainty)
 
 
 def caution(text: str, uncertainty: float) -> str:

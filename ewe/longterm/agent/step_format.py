@@ -80,8 +80,8 @@ def read_step(reply: str) -> Reply:
     if "Observation" in labels:
         raise NoStepError("it holds an observation; observations are what the tools return, never write one")
     if labels[-1] not in ("Action", "Answer") or labels[:-1] not in ([], ["Thought"]):
-        found = ", ".join(f"{label}:" for label in labels)
-        raise NoStepError(f"a step is one Thought: with one Action: or one Answer:, this holds {found}")
+        known = ", ".join(f"{label}:" for label in labels)
+        raise NoStepError(f"a step is one Thought: with one Action: or one Answer:, this holds {known}")
     thought = parts[0][1] if len(parts) == 2 else ""
     label, text = parts[-1]
     if not text:
@@ -106,14 +106,14 @@ def _parts(reply: str) -> list[tuple[str, str]]:
 def _call(text: str) -> Call:
     fenced = _FENCED.fullmatch(text)
     try:
-        told = from_json(fenced[1] if fenced else text, allow_inf_nan=False)  # refuses deep nesting, too
+        value = from_json(fenced[1] if fenced else text, allow_inf_nan=False)  # refuses deep nesting, too
     except ValueError as error:
         raise NoStepError(f"what stands after Action: must be one JSON object and nothing else: {error}") from error
-    if not isinstance(told, dict) or set(told) != {"tool", "arguments"}:
+    if not isinstance(value, dict) or set(value) != {"tool", "arguments"}:
         raise NoStepError('an action is a JSON object with the two keys "tool" and "arguments"')
-    if not isinstance(told["tool"], str) or not isinstance(told["arguments"], dict):
+    if not isinstance(value["tool"], str) or not isinstance(value["arguments"], dict):
         raise NoStepError('"tool" is a string and "arguments" an object')
-    return Call(told["tool"], told["arguments"])
+    return Call(value["tool"], value["arguments"])
 
 
 def fill_prompt(tools: Sequence[Tool], question: str, steps: Sequence[Step], limit: int) -> str:
@@ -131,9 +131,9 @@ def fill_prompt(tools: Sequence[Tool], question: str, steps: Sequence[Step], lim
 
 def ask_again(prompt: str, reply: str, problem: str) -> str:
     """The prompt with what was wrong with the reply to it."""
-    told = as_data(reply[:2000])
+    quoted = as_data(reply[:2000])
     return (
-        f"{prompt}\n\nYour reply was no step: {one_line(problem)}. As a JSON string it was: {told}\n"
+        f"{prompt}\n\nYour reply was no step: {one_line(problem)}. As a JSON string it was: {quoted}\n"
         f"Write the step again, in one of the two forms and with nothing around it:\n\n{FORMS}"
     )
 

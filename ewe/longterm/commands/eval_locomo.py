@@ -61,11 +61,11 @@ def locomo(
     for name in names:
         scorer_of(name)
     conversations = read_conversations(data, part)
-    found = top_k or chosen.longterm.top_k
-    chosen = locomo_settings(chosen, found)
+    limit = top_k or chosen.longterm.top_k
+    chosen = locomo_settings(chosen, limit)
     preflight(chosen)
-    job = LoCoMoJob(conversations, draw(conversations, questions, seed), names, found, max_tokens)
-    drawn = {"part": part, "seed": seed, "top_k": found, "content": content_digest(str(data))}
+    job = LoCoMoJob(conversations, draw(conversations, questions, seed), names, limit, max_tokens)
+    drawn = {"part": part, "seed": seed, "top_k": limit, "content": content_digest(str(data))}
     written_with = {**run_settings(chosen, SamplingParams(max_tokens=max_tokens)), **drawn}
     with closing(FindingsFile(output, written_with, [LoCoMoAnswer])) as findings:
         _ask(job, chosen, findings)
@@ -93,8 +93,8 @@ def _tell(job: LoCoMoJob, answers: list[LoCoMoAnswer], settings: dict[str, Any],
     from ewe.evaluation.tables import markdown_table, rich_table, save_bars
     from ewe.longterm.evaluation.locomo_report import locomo_table, selective_rows, selective_table, summarise_locomo
 
-    asked = {question.id for question in job.questions}
-    answers = [one for one in answers if one.question in asked]
+    question_ids = {question.id for question in job.questions}
+    answers = [one for one in answers if one.question in question_ids]
     rows, chosen = summarise_locomo(job.systems, answers, _BASELINE), selective_rows(job.systems, answers)
     figures.write(
         {"systems": [asdict(row) for row in rows], "selective": [asdict(row) for row in chosen], "settings": settings}

@@ -114,9 +114,9 @@ def _tell(
 ) -> None:
     from ewe.evaluation.tables import markdown_table, rich_table
 
-    found = {name: [asdict(row) for row in own] for name, own in rows.items()}
+    figures_of = {name: [asdict(row) for row in own] for name, own in rows.items()}
     simulated = [bench.name for bench in benches if bench.simulated]
-    figures.write({"benches": found, "simulations": simulated, "settings": settings})
+    figures.write({"benches": figures_of, "simulations": simulated, "settings": settings})
     for bench in benches:
         titles, cells = ["system", "items", *bench.columns.values()], [row.cells() for row in rows[bench.name]]
         if figures.markdown:

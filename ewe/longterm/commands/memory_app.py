@@ -59,9 +59,9 @@ def search_command(
     with _open(store) as opened:
         known = opened.stats()["encoder"] is not None and not by_words
         search = MemorySearch(opened, _encoder(encoder) if known else None)
-        asked = period_of(query, None if as_of is None else _seconds(as_of), time.time())
-        [found] = search.search([query], visible(owner.user, owner.agent), top_k, asked)
-    show_found(found, search.description, as_json)
+        period = period_of(query, None if as_of is None else _seconds(as_of), time.time())
+        [hits] = search.search([query], visible(owner.user, owner.agent), top_k, period)
+    show_found(hits, search.description, as_json)
 
 
 @memory_app.command("show")
@@ -212,15 +212,15 @@ def check_command(
 ) -> None:
     """Check the store for damage and lost history. Exit code 1 if there is any, with --repair if any is left."""
     with _open(store, read_only=not repair) as opened:
-        found = opened.verify()
-        for problem in found:
+        problems = opened.verify()
+        for problem in problems:
             print(clean(problem))
-        if found and repair:
+        if problems and repair:
             for done in opened.mend():
                 say(clean(done))
-            found = opened.verify()
-            say(f"{counted(len(found), 'problem')} left")
-        if found:
+            problems = opened.verify()
+            say(f"{counted(len(problems), 'problem')} left")
+        if problems:
             raise typer.Exit(1)
         print(f"{store}: {len(opened)} memories, nothing is damaged")
 

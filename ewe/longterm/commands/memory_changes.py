@@ -24,9 +24,9 @@ def superseded(store: MemoryPlace, owner: Owner, as_json: OneJSON = False) -> No
     from ewe.longterm.superseded import superseded as superseded_of
 
     with MemoryStore.open(store, read_only=True) as opened, opened.snapshot():
-        found = superseded_of(opened, [owner.scope])
-    _show(found, as_json)
-    if not found and not as_json:
+        ended = superseded_of(opened, [owner.scope])
+    _show(ended, as_json)
+    if not ended and not as_json:
         print("nothing was superseded")
 
 
@@ -36,11 +36,11 @@ def why(store: MemoryPlace, memory_id: _MemoryId, owner: Owner, as_json: OneJSON
     from ewe.longterm.superseded import why as why_of
 
     with MemoryStore.open(store, read_only=True) as opened, opened.snapshot():
-        found = why_of(opened, owner.scope, memory_id)
+        reasons = why_of(opened, owner.scope, memory_id)
     if as_json:
-        print(json.dumps(asdict(found) | {"text": str(found)}, ensure_ascii=False))
+        print(json.dumps(asdict(reasons) | {"text": str(reasons)}, ensure_ascii=False))
         return
-    print("\n".join(map(clean, str(found).splitlines())))
+    print("\n".join(map(clean, str(reasons).splitlines())))
 
 
 def restore(store: MemoryPlace, memory_id: _MemoryId, owner: Owner) -> None:
@@ -54,9 +54,9 @@ def restore(store: MemoryPlace, memory_id: _MemoryId, owner: Owner) -> None:
     print(f"{clean(memory.id)} holds again: {clean(memory.content)}")
 
 
-def _show(found: list[Superseded], as_json: bool) -> None:
+def _show(ended: list[Superseded], as_json: bool) -> None:
     if as_json:
-        print(json.dumps([asdict(one) | {"text": one.text} for one in found], ensure_ascii=False))
+        print(json.dumps([asdict(one) | {"text": one.text} for one in ended], ensure_ascii=False))
         return
-    for one in found:
+    for one in ended:
         print(f"{clean(one.memory.content)}\n   {clean(one.memory.id)}, {clean(one.text)}")

@@ -135,8 +135,8 @@ def _outcome(one: Reviewed) -> str:
 def _show(reviewed: Sequence[Reviewed], outlook: Outlook | None, everybody: bool, as_json: bool) -> None:
     counts = Counter(map(_outcome, reviewed))
     if as_json:
-        told = {"reviewed": [_json(one) for one in reviewed], "counts": counts}
-        print(json.dumps(told | _outlook_json(outlook), ensure_ascii=False))
+        report = {"reviewed": [_json(one) for one in reviewed], "counts": counts}
+        print(json.dumps(report | _outlook_json(outlook), ensure_ascii=False))
         return
     if reviewed:
         _table(reviewed)

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from ewe.longterm.store.reading import MemoryReader
 
 
-def show_found(found: Sequence[Found], description: str, as_json: bool) -> None:
+def show_found(hits: Sequence[Found], description: str, as_json: bool) -> None:
     """The results of a search, best first."""
     if as_json:
-        _print_json([{"score": hit.score, "memory": asdict(hit.memory)} for hit in found])
+        _print_json([{"score": hit.score, "memory": asdict(hit.memory)} for hit in hits])
         return
     console = output_console()
-    for number, hit in enumerate(found, 1):
+    for number, hit in enumerate(hits, 1):
         memory = hit.memory
         console.print(f"{number}. {clean(memory.content)}", markup=False, soft_wrap=True)
         line = f"   {_about(memory)}, {_owner(memory.scope)}, score {hit.score:.3f}"
         console.print(line, style="bright_black", markup=False, soft_wrap=True)
-    if not found:
+    if not hits:
         print("nothing found")
     console.print(f"searched by {description}", style="bright_black", markup=False)
 

@@ -68,12 +68,12 @@ def add(
         raise typer.BadParameter("with --judge the id comes from the words and the veracity from the scores")
     contents = [line.strip() for line in sys.stdin if line.strip()] if content == "-" else [content]
     observed, created = (None if at is None else at.replace(tzinfo=UTC).timestamp() for at in (observed_at, created_at))
-    told = Memory(
+    template = Memory(
         memory_id or "new", "told", kind, _source(source, reliability), owner.scope,
         veracity=0.5 if veracity is None else veracity,
         created_at=created or 0.0, observed_at=observed,
     )  # fmt: skip
-    memories = [replace(told, content=text) for text in contents]
+    memories = [replace(template, content=text) for text in contents]
     with open_or_create(store) as opened:
         if as_given:
             _given(opened, memories)
@@ -110,8 +110,8 @@ def _scored(store: MemoryStore, judge: str | None, memories: Sequence[Memory]) -
 
     settings = LongTermConfig(judge_turns=judge is not None)
     service = LocalMemories(default_memory(store, settings, judge=_judge(judge), encoder=NONE))
-    for told in memories:
-        [memory] = service.add([told])
+    for new in memories:
+        [memory] = service.add([new])
         print(memory.id)
         for other in memory.supersedes:
             say(f"{memory.id} takes the place of {clean(other)}, which is found for earlier times only")
@@ -149,12 +149,12 @@ def remember(
         for message in messages:
             try:
                 at = None if message.get("created_at") is None else seconds("created_at", message["created_at"])
-                found = memory.remember(message["content"], owner.scope, message.get("name") or "The user", at)
+                added = memory.remember(message["content"], owner.scope, message.get("name") or "The user", at)
             except CompletionError as error:
                 failed += 1
                 say(str(error))
                 continue
-            for one in found:
+            for one in added:
                 print(f"{one.id} {clean(one.content)}")
     unanswered = f", {failed} without an answer of the model" if failed else ""
     say(f"{counted(len(messages), 'message')} read{unanswered}")
@@ -172,11 +172,11 @@ def read_messages(file: Path) -> list[Message]:
         parts: list[Any] = [json.loads(text)]
     except ValueError:
         parts = [value for _, value in json_lines(text, str(file))]
-    found: list[Any] = []
+    messages: list[Any] = []
     for part in parts:
         inner = part.get("messages", part) if isinstance(part, dict) else part
-        found += inner if isinstance(inner, list) else [inner]
-    return list(check_conversation(found, str(file)))
+        messages += inner if isinstance(inner, list) else [inner]
+    return list(check_conversation(messages, str(file)))
 
 
 def mcp(

@@ -28,15 +28,15 @@ It is {date}. {question}
 _WEIGHED = "; the confidence says how far each can be believed"
 
 
-def conversation(asked: Asked, images: bool = False) -> Conversation:
+def conversation(query: Asked, images: bool = False) -> Conversation:
     """A question with its memories as one message of a user; images: with the pictures that were recalled."""
-    memories = "\n".join(_line(one, asked.weighed) for one in asked.recalled) or "(no memories)"
-    weighed = _WEIGHED if asked.weighed else ""
-    question = asked.question
+    memories = "\n".join(_line(one, query.weighed) for one in query.recalled) or "(no memories)"
+    weighed = _WEIGHED if query.weighed else ""
+    question = query.question
     text = _PROMPT.format(
         memories=memories, weighed=weighed, date=_day(question.at), question=question.text, form=question.form
     ).strip()
-    pictures = [path for one in asked.recalled if (path := one.memory.metadata.get(IMAGE))]
+    pictures = [path for one in query.recalled if (path := one.memory.metadata.get(IMAGE))]
     if not (images and pictures):
         return [{"role": "user", "content": text}]
     return [{"role": "user", "content": [{"type": "text", "text": text}, *map(_picture, pictures)]}]
@@ -49,9 +49,9 @@ class ModelAnswerer:
     model: ChatModel
     images: bool = False
 
-    def __call__(self, asked: Sequence[Asked]) -> Sequence[str]:
+    def __call__(self, queries: Sequence[Asked]) -> Sequence[str]:
         """One text per question."""
-        return self.model([conversation(one, self.images) for one in asked]) if asked else []
+        return self.model([conversation(one, self.images) for one in queries]) if queries else []
 
 
 @contextmanager

@@ -105,11 +105,11 @@ def run(
     bench: Bench,
     systems: Sequence[str],
     answerer: Answerer,
-    found: Collection[Finding],
+    findings: Collection[Finding],
     on_finding: Callable[[Finding], None],
 ) -> None:
-    """Plays what is not in `found` yet; on_finding hears of each finding as it is there. Raises ConfigError."""
-    done = {(one.system, one.item) for one in found}
+    """Plays what is not in `findings` yet; on_finding hears of each finding as it is there. Raises ConfigError."""
+    done = {(one.system, one.item) for one in findings}
     for name in systems:
         missing = [item for item in bench.items if (name, item) not in done]
         if missing:

@@ -74,13 +74,13 @@ def read_conversations(path: Path, part: Part = "held-out") -> list[LoCoMoConver
         )
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
-        found = [_conversation(row) for row in rows]
+        conversations = [_conversation(row) for row in rows]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InvalidRequestError(f"{path} is no file of LoCoMo's conversations: {error}") from error
-    kept = {"tuning": found[:_TUNING], "held-out": found[_TUNING:], "all": found}[part]
+    kept = {"tuning": conversations[:_TUNING], "held-out": conversations[_TUNING:], "all": conversations}[part]
     if not kept:
         raise InvalidRequestError(
-            f"{path} holds {len(found)} conversations, none of them {part}: choose another --part"
+            f"{path} holds {len(conversations)} conversations, none of them {part}: choose another --part"
         )
     return kept
 
@@ -99,12 +99,12 @@ def is_answered(question: LoCoMoQuestion, reply: str) -> bool:
     """
     if contains(question.answer, reply):
         return True
-    told = list(dates(question.answer))
+    expected = list(dates(question.answer))
     rest = normalised(_DATE.sub(" ", question.answer)).split()
-    if not told or not set(rest) <= set(normalised(reply).split()):
+    if not expected or not set(rest) <= set(normalised(reply).split()):
         return False
-    said = list(dates(reply))
-    return all(any(_says(one, other) for other in said) for one in told)
+    given = list(dates(reply))
+    return all(any(_says(one, other) for other in given) for one in expected)
 
 
 def abstains(reply: str) -> bool:
@@ -114,25 +114,25 @@ def abstains(reply: str) -> bool:
 
 def token_f1(answer: str, reply: str) -> float:
     """F1 of the words of a reply against those of the answer, in [0, 1], after SQuAD's normalisation."""
-    right, said = normalised(answer).split(), normalised(reply).split()
-    common = sum((Counter(right) & Counter(said)).values())
-    return 2.0 * common / (len(right) + len(said)) if common else 0.0
+    right, given = normalised(answer).split(), normalised(reply).split()
+    common = sum((Counter(right) & Counter(given)).values())
+    return 2.0 * common / (len(right) + len(given)) if common else 0.0
 
 
 def dates(text: str) -> Iterator[Date]:
     """The dates that an English text names."""
-    for found in _DATE.finditer(text):
-        part = found.groupdict()
+    for match in _DATE.finditer(text):
+        part = match.groupdict()
         year = part["year"] or part["later"] or part["alone"]
         day = part["day"] or part["before"] or part["after"]
         month = int(part["number"]) if part["number"] else _month(part["name"])
-        if part["name"] and not (year or day) and not found.group(0)[0].isupper():
+        if part["name"] and not (year or day) and not match.group(0)[0].isupper():
             continue  # "may", "march": a month alone is a date only with its capital
         yield _number(year), month, _number(day)
 
 
-def _says(told: Date, said: Date) -> bool:
-    return all(one is None or one == other for one, other in zip(told, said, strict=True))
+def _says(expected: Date, given: Date) -> bool:
+    return all(one is None or one == other for one, other in zip(expected, given, strict=True))
 
 
 def _month(name: str | None) -> int | None:
@@ -148,7 +148,7 @@ def _conversation(row: Mapping[str, Any]) -> LoCoMoConversation:
     turns = [
         Turn(f"{turn['speaker']}: {turn['text']}", MemorySource("user", turn["speaker"], _RELIABILITY), at + number,
              turn.get("blip_caption", ""))
-        for at, said in locomo_sessions(row["conversation"]) for number, turn in enumerate(said)
+        for at, session in locomo_sessions(row["conversation"]) for number, turn in enumerate(session)
     ]  # fmt: skip
     questions = [
         LoCoMoQuestion(f"{name}/{number}", name, item["question"], category, _answer(item, category))

@@ -91,8 +91,8 @@ class ConversationMemories:
     def _cosine(self, question: str, memories: Sequence[Memory]) -> float:
         if self._encoder is None or not memories:
             return 0.0
-        [asked] = self._encoder.encode_queries([question])
-        return float((self._encoder.encode_passages([one.content for one in memories]) @ asked).max())
+        [query] = self._encoder.encode_queries([question])
+        return float((self._encoder.encode_passages([one.content for one in memories]) @ query).max())
 
 
 def remember(store: MemoryStore, conversations: Sequence[LoCoMoConversation], rules: MemoryRules) -> None:

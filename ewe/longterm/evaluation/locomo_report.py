@@ -129,23 +129,24 @@ def _answerable(answer: LoCoMoAnswer) -> bool:
 
 
 def _row(system: str, own: Sequence[LoCoMoAnswer], baseline: Mapping[str, float]) -> LoCoMoRow:
-    asked, traps = list(filter(_answerable, own)), [one for one in own if not _answerable(one)]
-    pairs = np.array([(float(one.contained), baseline[one.question]) for one in asked if one.question in baseline])
-    kinds = dict.fromkeys(one.category for one in asked)
+    answerable, traps = list(filter(_answerable, own)), [one for one in own if not _answerable(one)]
+    pairs = np.array([(float(one.contained), baseline[one.question]) for one in answerable if one.question in baseline])
+    kinds = dict.fromkeys(one.category for one in answerable)
     return LoCoMoRow(
         system=system,
-        questions=len(asked),
-        contained=Interval.of_mean([float(one.contained) for one in asked]),
+        questions=len(answerable),
+        contained=Interval.of_mean([float(one.contained) for one in answerable]),
         difference=Interval.of_mean((pairs[:, 0] - pairs[:, 1]).tolist()) if len(pairs) else None,
         ratio=ratio_of(pairs) if len(pairs) and pairs[:, 1].any() else None,
-        f1=Interval.of_mean([one.f1 for one in asked]),
-        abstained=Interval.of_mean([float(one.abstained) for one in asked]),
+        f1=Interval.of_mean([one.f1 for one in answerable]),
+        abstained=Interval.of_mean([float(one.abstained) for one in answerable]),
         adversarial=len(traps),
         abstained_there=Interval.of_mean([float(one.abstained) for one in traps]) if traps else None,
         prompt_tokens=fmean(one.prompt_tokens for one in own),
         failed=sum(bool(one.error) for one in own),
         categories={
-            kind: Interval.of_mean([float(one.contained) for one in asked if one.category == kind]) for kind in kinds
+            kind: Interval.of_mean([float(one.contained) for one in answerable if one.category == kind])
+            for kind in kinds
         },
     )
 

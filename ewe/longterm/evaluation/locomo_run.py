@@ -67,11 +67,11 @@ class LoCoMoRun:
             for answer in self._answers(missing[first:last]):
                 on_answer(answer)
 
-    def _answers(self, asked: Sequence[tuple[LoCoMoQuestion, Sequence[str]]]) -> list[LoCoMoAnswer]:
+    def _answers(self, jobs: Sequence[tuple[LoCoMoQuestion, Sequence[str]]]) -> list[LoCoMoAnswer]:
         begin = time.perf_counter()
-        given = {(one.id, name): self._given(one, name) for one, systems in asked for name in systems}
+        given = {(one.id, name): self._given(one, name) for one, systems in jobs for name in systems}
         prompts = {
-            (one.id, name): self._prompt(one, name, given[one.id, name]) for one, systems in asked for name in systems
+            (one.id, name): self._prompt(one, name, given[one.id, name]) for one, systems in jobs for name in systems
         }
         # Scorers often choose the same memories: what would be asked twice is asked once.
         single = list(dict.fromkeys(prompts.values()))
@@ -81,7 +81,7 @@ class LoCoMoRun:
         seconds = (time.perf_counter() - begin) / len(prompts)
         return [
             self._answer(one, name, given[one.id, name], generations[prompts[one.id, name]], seconds)
-            for one, systems in asked
+            for one, systems in jobs
             for name in systems
         ]
 
@@ -94,8 +94,8 @@ class LoCoMoRun:
 
     def _last_turns(self, question: LoCoMoQuestion) -> tuple[Passage, ...]:
         """As many as have at least the tokens of the memories that the search alone brings."""
-        found = next(iter(self._memories.values()), None) if "none" not in self._memories else self._memories["none"]
-        least = 0 if found is None else self._tokens(found.given(question, self._job.top_k).passages)
+        memories = next(iter(self._memories.values()), None) if "none" not in self._memories else self._memories["none"]
+        least = 0 if memories is None else self._tokens(memories.given(question, self._job.top_k).passages)
         taken: list[Passage] = []
         for passage in last_turns(self._conversations[question.conversation]):
             if taken and self._tokens(taken) >= least:

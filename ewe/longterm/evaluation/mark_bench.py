@@ -69,7 +69,7 @@ class MARKBench(Bench):
             played.ask_all("3", _DAY)
             still = [one for one, right in played.ask_all("_again", 30 * _DAY).items() if not right]
             played.multi_user(still[:_MULTI_USER])
-        return Finding(self.name, system.name, item, dict(played.values), played.said)
+        return Finding(self.name, system.name, item, dict(played.values), played.replies)
 
     def plot(self, findings: Sequence[Finding], path: Path) -> None:
         """The mean AICS of right and wrong answers of experiment 1 over alpha (figure 2), for the first system."""
@@ -97,7 +97,7 @@ class _Experiments:
     def __init__(self, system: MemorySystem, records: Mapping[str, Record], similarity: Similarity) -> None:
         self._system, self._records, self._similarity = system, records, similarity
         self.values: defaultdict[str, list[float]] = defaultdict(list)
-        self.said: list[str] = []
+        self.replies: list[str] = []
         self._trust: dict[str, float] = {}
 
     def ask_all(self, number: str, at: float) -> dict[str, bool]:
@@ -111,7 +111,7 @@ class _Experiments:
             outcome[record.id] = self._grade(record, reply, number)
             if memories:
                 self._give_feedback(memories, outcome[record.id])
-            self.said.append(reply)
+            self.replies.append(reply)
         return outcome
 
     def build(self, wrong: Sequence[str]) -> None:
@@ -138,12 +138,12 @@ class _Experiments:
     def _correct(self, record: Record, memories: Sequence[Memory]) -> list[Turn]:
         """The conversation with the expert, who first names the right option; at most four turns of theirs."""
         answer = f"The right answer is {LETTERS[record.right]}) {record.options[record.right]}."
-        told: list[str] = []
+        hints: list[str] = []
         reply = self._reply(record, 0.0, memories)
-        conversation = [Turn("user", record.asked()), Turn("assistant", reply or "-")]
+        conversation = [Turn("user", record.wording()), Turn("assistant", reply or "-")]
         for piece in [answer, *record.explanation][:_TURNS]:
-            told.append(piece)
-            reply = self._reply(record, 0.0, memories, told)
+            hints.append(piece)
+            reply = self._reply(record, 0.0, memories, hints)
             conversation += [Turn("user", piece), Turn("assistant", reply or "-")]
             if record.chosen(reply) == record.right:
                 break
@@ -171,15 +171,15 @@ class _Experiments:
         system = self._store
         system.now = at
         search = MemorySearch(system.store)
-        found = best_of_kinds(search, system.rules.scorer, record.asked(), system.scope, at)
-        system.service.count_recalls((memory.scope, memory.id) for memory in found)
-        return found
+        best = best_of_kinds(search, system.rules.scorer, record.wording(), system.scope, at)
+        system.service.count_recalls((memory.scope, memory.id) for memory in best)
+        return best
 
     def _reply(
-        self, record: Record, at: float, memories: Sequence[Memory], told: Sequence[str] = (), again: bool = False
+        self, record: Record, at: float, memories: Sequence[Memory], hints: Sequence[str] = (), again: bool = False
     ) -> str:
         truth = f"{LETTERS[record.right]}) {record.options[record.right]}"
-        question = Question(record.asked(told, again), at, truth, record.options, _FORM)
+        question = Question(record.wording(hints, again), at, truth, record.options, _FORM)
         recalled = tuple(Recalled(one, one.veracity, one.uncertainty, 1.0, Action.USE) for one in memories)
         if isinstance(self._system, StoreSystem):
             return self._system.answerer([Asked(question, recalled, False)])[0]
@@ -201,7 +201,7 @@ class _Experiments:
         """The asker says of what was injected whether it served; what the retention policy makes of it (appendix 1)."""
         system = self._store
         for number, memory in enumerate(memories):
-            voice = MemorySource("user", f"asker {len(self.said)} {number}", 0.7)
+            voice = MemorySource("user", f"asker {len(self.replies)} {number}", 0.7)
             system.service.feedback(system.scope, memory.id, right, voice)
             now = system.store.get(system.scope, memory.id)
             trust = mark.trust(self._trust.get(now.id, mark.INITIAL_TRUST), now.correct_count, now.recall_count)
@@ -214,8 +214,8 @@ def _mistaken(record: Record) -> list[Turn]:
     """A user talks the assistant into a wrong option."""
     place = (record.right + 1) % len(record.options)
     wrong = f"{LETTERS[place]}) {record.options[place]}."
-    told = [Turn("user", f"The right answer is {wrong}"), Turn("assistant", wrong)]
-    return [Turn("user", record.asked()), Turn("assistant", "-"), *told]
+    turns = [Turn("user", f"The right answer is {wrong}"), Turn("assistant", wrong)]
+    return [Turn("user", record.wording()), Turn("assistant", "-"), *turns]
 
 
 class _Cosines:

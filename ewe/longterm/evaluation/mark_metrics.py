@@ -28,8 +28,8 @@ Similarity = Callable[[Sequence[str]], np.ndarray]
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text that hold a word."""
-    found = [text[start:end] for start, end in SentenceSplitter().split(text)]
-    return [one for one in found if words(one)]
+    parts = [text[start:end] for start, end in SentenceSplitter().split(text)]
+    return [one for one in parts if words(one)]
 
 
 def coverage_scores(expected: str, generated: str, similarity: Similarity) -> tuple[float, float]:
@@ -38,11 +38,11 @@ def coverage_scores(expected: str, generated: str, similarity: Similarity) -> tu
     As printed: pairs of highly similar sentences over the number of generated ones, above 1 where sentences repeat.
     Ours, in [0, 1]: the share of the expected sentences to which a generated one is highly similar.
     """
-    wanted, given = sentences(expected), sentences(generated)
-    if not wanted or not given:
+    required, given = sentences(expected), sentences(generated)
+    if not required or not given:
         return 0.0, 0.0
-    cosines = np.asarray(similarity([*wanted, *given]))
-    similar = cosines[: len(wanted), len(wanted) :] >= SIMILAR
+    cosines = np.asarray(similarity([*required, *given]))
+    similar = cosines[: len(required), len(required) :] >= SIMILAR
     return float(similar.sum() / len(given)), float(similar.any(axis=1).mean())
 
 
@@ -63,9 +63,9 @@ def key_points(text: str) -> list[str]:
 
 def key_point_coverage(expected: str, generated: str) -> float:
     """KPCS = N_CKP / N_ERKP, in [0, 1] (mark.txt, 2.2.2): key points of which every word is said; 0 without any."""
-    said = set(words(generated))
+    spoken = set(words(generated))
     points = key_points(expected)
-    return sum(said.issuperset(point.split()) for point in points) / len(points) if points else 0.0
+    return sum(spoken.issuperset(point.split()) for point in points) / len(points) if points else 0.0
 
 
 def information_capture(coverage: float, key: float, alpha: float = ALPHA) -> float:

@@ -41,11 +41,11 @@ class Record:
         """The expected response."""
         return " ".join([f"The answer is {self.options[self.right]}.", *self.explanation])
 
-    def asked(self, told: Sequence[str] = (), again: bool = False) -> str:
-        """As a user asks it; told: what an expert said in this conversation; again: in another user's words."""
+    def wording(self, hints: Sequence[str] = (), again: bool = False) -> str:
+        """As a user asks it; hints: what an expert said in this conversation; again: in another user's words."""
         begin = "I'm wondering what you make of this one. " if again else ""
         options = " ".join(f"{letter}) {option}" for letter, option in zip(LETTERS, self.options, strict=True))
-        return "\n".join([f"{begin}{self.question} {options}", *(f"{_EXPERT} {one}" for one in told)])
+        return "\n".join([f"{begin}{self.question} {options}", *(f"{_EXPERT} {one}" for one in hints)])
 
     def chosen(self, reply: str) -> int | None:
         """The place of the option that a reply names, by its words or else by a letter; None if it names none."""
@@ -81,10 +81,10 @@ class QuotingBuilder(MemoryBuilder):
 
     def build(self, conversation: Sequence[Turn]) -> Notes:
         """What the expert explained as residual, the answer told as the user's, the last answer as the response."""
-        told = [turn.text for turn in conversation if turn.role == "user"][1:]
+        hints = [turn.text for turn in conversation if turn.role == "user"][1:]
         question = conversation[0].text.split(" A) ")[0]
-        texts = [("question", f"{question} {one}") for one in told[:1]]
-        texts += [("residual", one) for one in told[1:]]
+        texts = [("question", f"{question} {one}") for one in hints[:1]]
+        texts += [("residual", one) for one in hints[1:]]
         texts += [("response", f"{question} {turn.text}") for turn in conversation[-1:] if turn.role == "assistant"]
         return Notes(tuple(Note(kind, text[:_MOST_NOTE]) for kind, text in texts), {})
 
@@ -104,19 +104,19 @@ def best_of_kinds(search: MemorySearch, scorer: MemoryScorer, query: str, scope:
     return chosen
 
 
-def read(asked: Sequence[Asked], records: Mapping[str, Record]) -> list[str]:
+def read(queries: Sequence[Asked], records: Mapping[str, Record]) -> list[str]:
     """Chooses the option whose words stand in what was recalled or told most; by chance where none does."""
     by_question = {record.question: record for record in records.values()}
-    return [_read(one, by_question) for one in asked]
+    return [_read(one, by_question) for one in queries]
 
 
-def _read(asked: Asked, records: Mapping[str, Record]) -> str:
-    text = asked.question.text
+def _read(query: Asked, records: Mapping[str, Record]) -> str:
+    text = query.question.text
     record = next(one for question, one in records.items() if question in text)
-    told = [part.strip() for part in text.split(_EXPERT)[1:]]
-    sources = [*told, *(one.memory.content for one in asked.recalled)]
+    hints = [part.strip() for part in text.split(_EXPERT)[1:]]
+    sources = [*hints, *(one.memory.content for one in query.recalled)]
     topic = set(words(record.question))
-    near = [one for one in sources if one in told or len(topic & set(words(one))) >= len(topic) / 2]
+    near = [one for one in sources if one in hints or len(topic & set(words(one))) >= len(topic) / 2]
     counts = [sum(_says(one, option) for one in near) for option in record.options]
     best = [place for place, count in enumerate(counts) if count == max(counts)]
     place = best[zlib.crc32(record.id.encode()) % len(best)]
@@ -124,5 +124,5 @@ def _read(asked: Asked, records: Mapping[str, Record]) -> str:
 
 
 def _says(text: str, option: str) -> bool:
-    wanted = words(option)
-    return bool(wanted) and f" {' '.join(wanted)} " in f" {' '.join(words(text))} "
+    required = words(option)
+    return bool(required) and f" {' '.join(required)} " in f" {' '.join(words(text))} "

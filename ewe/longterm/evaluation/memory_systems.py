@@ -101,20 +101,20 @@ class StoreSystem(MemorySystem):
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
         """As `MemorySystem` says."""
-        asked = []
+        queries = []
         for question in questions:
             self.now = question.at
             recall = self.service.search(question.text, [self.scope], _TOP_K)
             kept = tuple(one for one in recall.used if question.only in ("", _modality(one)))
             if self.name == UNFLAGGED:
                 kept = tuple(replace(one, action=Action.USE) for one in kept)
-            asked.append(Asked(question, kept, self.name not in ("none", UNFLAGGED)))
-        return _replies(self.answerer, asked)
+            queries.append(Asked(question, kept, self.name not in ("none", UNFLAGGED)))
+        return _replies(self.answerer, queries)
 
 
-def _replies(answerer: Answerer, asked: Sequence[Asked]) -> list[Reply]:
-    said = answerer(asked)
-    return [Reply(text, one.confidence, one.recalled) for text, one in zip(said, asked, strict=True)]
+def _replies(answerer: Answerer, queries: Sequence[Asked]) -> list[Reply]:
+    texts = answerer(queries)
+    return [Reply(text, one.confidence, one.recalled) for text, one in zip(texts, queries, strict=True)]
 
 
 def _modality(one: Recalled) -> str:
@@ -131,15 +131,15 @@ class NoMemory(MemorySystem):
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
         """As `MemorySystem` says."""
-        return _replies(self.answerer, [Asked(question, self._found(question), False) for question in questions])
+        return _replies(self.answerer, [Asked(question, self._recalled(question), False) for question in questions])
 
-    def _found(self, question: Question) -> tuple[Recalled, ...]:
+    def _recalled(self, question: Question) -> tuple[Recalled, ...]:
         hits = [] if self.trusted is None else self.trusted.retrieve([question.text], _TOP_K)[0]
-        found = []
+        recalled = []
         for one in (hit.passage for hit in hits):
             memory = Memory(one.id, one.text, source=MemorySource("document", one.source), created_at=question.at)
-            found.append(Recalled(memory, one.veracity, 0.0, 1.0, Action.USE))
-        return tuple(found)
+            recalled.append(Recalled(memory, one.veracity, 0.0, 1.0, Action.USE))
+        return tuple(recalled)
 
 
 @dataclass(slots=True)

@@ -77,8 +77,10 @@ class MMABench(Bench):
         values: dict[str, list[float]] = {}
         for one, reply in zip(case.core, replies, strict=True):
             values.setdefault("core" if one.confidence is None else "in_range", []).append(_is_right(one, reply))
-        probed, said = probe(system, case) if case.claim else ({}, [])
-        return Finding(self.name, system.name, item, {**values, **probed}, [one.text for one in [*replies, *said]])
+        probed, probe_replies = probe(system, case) if case.claim else ({}, [])
+        return Finding(
+            self.name, system.name, item, {**values, **probed}, [one.text for one in [*replies, *probe_replies]]
+        )
 
 
 def open_benches(setup: Setup) -> list[MMABench]:
@@ -128,8 +130,8 @@ def _core(one: CoreQuestion, case: Case) -> Question:
 
 def _is_right(one: CoreQuestion, reply: Reply) -> float:
     if one.confidence is not None:
-        said = _CONFIDENCE.search(reply.text)
-        return float(said is not None and one.confidence[0] <= float(said.group(1)) <= one.confidence[1])
+        match = _CONFIDENCE.search(reply.text)
+        return float(match is not None and one.confidence[0] <= float(match.group(1)) <= one.confidence[1])
     if one.choices == VERDICTS:
         return float(read_verdict(reply.text) in one.answers)
     named = [choice for choice in one.choices if re.search(rf"\b{re.escape(choice)}\b", reply.text)]
@@ -138,8 +140,8 @@ def _is_right(one: CoreQuestion, reply: Reply) -> float:
 
 def read_verdict(reply: str) -> str:
     """The first verdict that a reply names; empty, and so wrong, where it names none."""
-    found = _WORD.search(reply)
-    return found.group(1).upper() if found else ""
+    match = _WORD.search(reply)
+    return match.group(1).upper() if match else ""
 
 
 def read_wagers(reply: str) -> dict[str, float]:

@@ -88,11 +88,11 @@ class _Maker:
     def case(self) -> Case:
         """All phases."""
         settled = self._calibration()
-        told = self._noise()
+        noise = self._noise()
         claim, other = self._trap()
         self._resolution(claim, other)
         turns = tuple(sorted(self._turns, key=lambda turn: turn.at))
-        core = _core_questions(*settled, *told)
+        core = _core_questions(*settled, *noise)
         return Case(self.id, self.logic, turns, _ASKED, statement(self.fact, claim), core)
 
     def _calibration(self) -> tuple[tuple[str, str], str, str]:

@@ -19,8 +19,8 @@ _SAME, _OTHER, _NOTHING = (0.98, 0.01, 0.01), (0.01, 0.98, 0.01), (0.01, 0.01, 0
 
 def stated(text: str) -> tuple[Fact, str] | None:
     """The fact (thing, attribute) and value that a text states; None if it states none."""
-    found = _STATED.search(text)
-    return ((found.group(2), found.group(1)), found.group(3)) if found else None
+    match = _STATED.search(text)
+    return ((match.group(2), match.group(1)), match.group(3)) if match else None
 
 
 class FormJudge:
@@ -42,12 +42,12 @@ class FormJudge:
 
 def wagers(claim: str, recalled: Sequence[Recalled]) -> dict[str, float]:
     """Points in [0, 100] on TRUE, FALSE and UNKNOWN, which sum to 100: by the greatest belief for and against."""
-    asked = stated(claim)
+    claimed = stated(claim)
     sides = {TRUE: 0.0, FALSE: 0.0}
     for one in recalled:
-        said = stated(one.memory.content)
-        if asked is not None and said is not None and said[0] == asked[0]:
-            side = TRUE if said[1] == asked[1] else FALSE
+        statement = stated(one.memory.content)
+        if claimed is not None and statement is not None and statement[0] == claimed[0]:
+            side = TRUE if statement[1] == claimed[1] else FALSE
             sides[side] = max(sides[side], one.belief)
     points = {**sides, UNKNOWN: 1.0 - max(sides.values())}
     total = sum(points.values())
@@ -61,23 +61,23 @@ def verdict(points: dict[str, float]) -> str:
     return sides[0] if len(sides) == 1 else UNKNOWN
 
 
-def read(asked: Sequence[Asked]) -> list[str]:
+def read(queries: Sequence[Asked]) -> list[str]:
     """The reply to each question of a generated case: a verdict, wagers, a value or a user."""
-    return [_reply(one) for one in asked]
+    return [_reply(one) for one in queries]
 
 
-def _reply(asked: Asked) -> str:
-    question = asked.question
+def _reply(query: Asked) -> str:
+    question = query.question
     if question.text.startswith("Is it true"):
-        points = wagers(question.text, asked.recalled)
+        points = wagers(question.text, query.recalled)
         if "points" in question.form:
             return " ".join(f"{side}={value:.1f}" for side, value in points.items())
         return verdict(points)
-    said = [(one, stated(one.memory.content)) for one in asked.recalled]
+    statements = [(one, stated(one.memory.content)) for one in query.recalled]
     if question.text.startswith("Which user"):
-        hits = [one.memory.source.id for one, what in said if what is not None and what == stated(question.text)]
+        hits = [one.memory.source.id for one, what in statements if what is not None and what == stated(question.text)]
         return next((name for name in hits if name.startswith("User")), UNKNOWN)
     match = _ASKED.search(question.text)
     fact = (match.group(2), match.group(1)) if match else None
-    values = [(one.belief, what[1]) for one, what in said if what is not None and what[0] == fact]
+    values = [(one.belief, what[1]) for one, what in statements if what is not None and what[0] == fact]
     return max(values, default=(0.0, UNKNOWN), key=lambda pair: pair[0])[1]

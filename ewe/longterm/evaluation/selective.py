@@ -56,16 +56,16 @@ class SelectiveBench(Bench):
     columns = _COLUMNS
 
     def __init__(
-        self, name: str, found: Mapping[str, Item], counted: CountedJudge, reader: Answerer, scorer_judge: Judge
+        self, name: str, items_by_id: Mapping[str, Item], counted: CountedJudge, reader: Answerer, scorer_judge: Judge
     ) -> None:
-        self.name, self.found, self.items, self.counted = name, found, list(found), counted
+        self.name, self.items_by_id, self.items, self.counted = name, items_by_id, list(items_by_id), counted
         self.reader, self.parts = reader, {"scorer_judge": scorer_judge}
 
     def play(self, system: MemorySystem, item: str) -> Finding:
         """Tells everything, then asks everything."""
-        for turn in self.found[item].turns:
+        for turn in self.items_by_id[item].turns:
             system.remember(turn)
-        queries, before = self.found[item].queries, self.counted.pairs
+        queries, before = self.items_by_id[item].queries, self.counted.pairs
         replies = system.answer([query.question for query in queries])
         pairs = [(self.counted.pairs - before) / len(queries)] * len(queries)
         return Finding(self.name, system.name, item, {**figures(queries, replies), "pairs": pairs})
@@ -96,35 +96,35 @@ def open_benches(setup: Setup) -> list[SelectiveBench]:
     fever = fever_items(data / "fever" / "claims.jsonl", setup.cases or _FEVER_CLAIMS, setup.seed)
     locomo = locomo_items(data / "locomo" / "conversations.json", setup.cases)
     return [
-        SelectiveBench("fever", fever, counted, lambda asked: read_claims(asked, cached), cached),
+        SelectiveBench("fever", fever, counted, lambda queries: read_claims(queries, cached), cached),
         SelectiveBench("locomo", locomo, counted, quote, cached),
     ]
 
 
-def read_claims(asked: Sequence[Asked], judge: Judge) -> list[str]:
+def read_claims(queries: Sequence[Asked], judge: Judge) -> list[str]:
     """Verdicts on claims with their confidence, by a judge in the place of a model.
 
     confidence: the greatest belief x similarity x probability of the judge's among the memories. A judge is too sure of
     texts that are about something else, so what lies far from the claim counts less.
     """
-    claims = [one.question.text.partition(": ")[2] for one in asked]
-    pairs = [(one.memory.content, claim) for row, claim in zip(asked, claims, strict=True) for one in row.recalled]
+    claims = [one.question.text.partition(": ")[2] for one in queries]
+    pairs = [(one.memory.content, claim) for row, claim in zip(queries, claims, strict=True) for one in row.recalled]
     rows = iter(judge.judge(pairs))
-    said = []
-    for row in asked:
+    verdicts = []
+    for row in queries:
         judged = [(one.belief * one.similarity, next(rows)) for one in row.recalled]
         sides = {
-            side: max((float(weight * told[column]) for weight, told in judged), default=0.0)
+            side: max((float(weight * shares[column]) for weight, shares in judged), default=0.0)
             for side, column in ((TRUE, SUPPORTED), (FALSE, REFUTED))
         }
         best = max(sides, key=lambda side: sides[side])
-        said.append(f"{best if sides[best] >= _LEAST else UNKNOWN}, confidence {sides[best]:.4f}")
-    return said
+        verdicts.append(f"{best if sides[best] >= _LEAST else UNKNOWN}, confidence {sides[best]:.4f}")
+    return verdicts
 
 
-def quote(asked: Sequence[Asked]) -> list[str]:
+def quote(queries: Sequence[Asked]) -> list[str]:
     """The first five memories word for word: who reads without error finds in them whatever they hold."""
-    return ["\n".join(one.memory.content for one in row.recalled[:_QUOTED]) or UNKNOWN for row in asked]
+    return ["\n".join(one.memory.content for one in row.recalled[:_QUOTED]) or UNKNOWN for row in queries]
 
 
 def figures(queries: Sequence[Query], replies: Sequence[Reply]) -> dict[str, list[float]]:
@@ -176,5 +176,5 @@ def _outcome(answered: bool, right: bool, due: bool) -> Outcomes:
 
 def _confidence(reply: Reply) -> float:
     """What the reply says of it, else how far the best of its memories is believed."""
-    said = _CONFIDENCE.search(reply.text)
-    return float(said.group(1)) if said else reply.confidence
+    match = _CONFIDENCE.search(reply.text)
+    return float(match.group(1)) if match else reply.confidence

@@ -55,11 +55,11 @@ def fever_items(path: Path, count: int, seed: int) -> dict[str, Item]:
 
 def _fever_item(rows: Sequence[Mapping[str, str]], random: Random) -> Item:
     texts = list(dict.fromkeys(row["evidence"] for row in rows))
-    told = set(random.sample(texts, len(texts) - len(texts) // _LEFT_OUT))
+    kept = set(random.sample(texts, len(texts) - len(texts) // _LEFT_OUT))
     source = MemorySource("document", "wikipedia", _EVIDENCE_RELIABILITY)
-    turns = [Turn(text, source, 60.0 * number) for number, text in enumerate(texts) if text in told]
+    turns = [Turn(text, source, 60.0 * number) for number, text in enumerate(texts) if text in kept]
     truths = [
-        {"supported": TRUE, "refuted": FALSE}[row["label"]] if row["evidence"] in told else UNKNOWN for row in rows
+        {"supported": TRUE, "refuted": FALSE}[row["label"]] if row["evidence"] in kept else UNKNOWN for row in rows
     ]
     queries = [
         Query(
@@ -82,19 +82,19 @@ def locomo_items(path: Path, count: int | None) -> dict[str, Item]:
 
 
 def _conversation(row: Mapping[str, Any], most: int | None) -> Item:
-    said = dict(_turns(row["conversation"]))
-    end = max(turn.at for turn in said.values()) + _DAY
-    there = [one for one in row["qa"] if one["category"] == _ADVERSARIAL or locomo_evidence(one) & said.keys()]
+    turns = dict(_turns(row["conversation"]))
+    end = max(turn.at for turn in turns.values()) + _DAY
+    there = [one for one in row["qa"] if one["category"] == _ADVERSARIAL or locomo_evidence(one) & turns.keys()]
     # The file is sorted by session; its first questions would all be about the first ones.
     chosen = there if most is None else Random(row["sample_id"]).sample(there, min(most, len(there)))
     queries = []
     for one in chosen:
         due = one["category"] == _ADVERSARIAL
-        told = () if due else tuple(said[name].text for name in sorted(locomo_evidence(one) & said.keys()))
-        right = () if due else (str(one["answer"]), *told)
+        hints = () if due else tuple(turns[name].text for name in sorted(locomo_evidence(one) & turns.keys()))
+        right = () if due else (str(one["answer"]), *hints)
         question = Question(one["question"], end, UNKNOWN if due else right[0], (UNKNOWN, "yes", "no"), _BRIEF_FORM)
         queries.append(Query(question, right))
-    return Item(tuple(said.values()), tuple(queries))
+    return Item(tuple(turns.values()), tuple(queries))
 
 
 def _turns(conversation: Mapping[str, Any]) -> Iterator[tuple[str, Turn]]:
@@ -109,8 +109,8 @@ def locomo_sessions(conversation: Mapping[str, Any]) -> Iterator[tuple[float, li
     """When each session of a row's `conversation` was (seconds since 1970), and its turns as the set has them."""
     for key, turns in conversation.items():
         if isinstance(turns, list):
-            said = datetime.strptime(conversation[f"{key}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-            yield said.timestamp(), turns
+            at = datetime.strptime(conversation[f"{key}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+            yield at.timestamp(), turns
 
 
 def locomo_evidence(question: Mapping[str, Any]) -> frozenset[str]:

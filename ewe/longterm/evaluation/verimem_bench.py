@@ -44,8 +44,8 @@ class VeriMemBench(Bench):
         at = task.turns[-1].at + 7 * DAY
         facts = list(task.truths)
         replies = system.answer([_question(task, fact, number, at) for number, fact in enumerate(facts)])
-        said = {fact: reply.text for fact, reply in zip(facts, replies, strict=True)}
-        return Finding(self.name, system.name, item, measure(task, said), list(said.values()))
+        answers = {fact: reply.text for fact, reply in zip(facts, replies, strict=True)}
+        return Finding(self.name, system.name, item, measure(task, answers), list(answers.values()))
 
     def plot(self, findings: Sequence[Finding], path: Path) -> None:
         """Bars of the four metrics."""
@@ -58,30 +58,30 @@ def open_benches(setup: Setup) -> list[VeriMemBench]:
     return [VeriMemBench(make_tasks(setup.cases or _TASKS, setup.seed), setup.seed)]
 
 
-def read(asked: Sequence[Asked]) -> list[str]:
+def read(queries: Sequence[Asked]) -> list[str]:
     """What the first memory says that is about the fact and carries no warning."""
-    return [_read(one) for one in asked]
+    return [_read(one) for one in queries]
 
 
-def measure(task: Task, said: Mapping[Fact, str]) -> dict[str, list[float]]:
+def measure(task: Task, answers: Mapping[Fact, str]) -> dict[str, list[float]]:
     """One number per thing counted (verimem-a.txt, 2.7.3).
 
     hr: per factual statement whether it is wrong; ir: per fact that somebody told rightly whether it is recalled; bas:
     per dimension the biased share of the answers over that of what was said; tcr: per task whether everything that it
     needs is right: the facts of a tool call, all questions of a dialogue, a dimension or a set of updates.
     """
-    right = {fact: _names(text, task.truths[fact]) for fact, text in said.items()}
-    stated_ = [fact for fact, text in said.items() if right[fact] or not _NOTHING_SAID.search(text)]
+    right = {fact: _names(text, task.truths[fact]) for fact, text in answers.items()}
+    stated_ = [fact for fact, text in answers.items() if right[fact] or not _NOTHING_SAID.search(text)]
     wrong = [float(not right[fact]) for fact in stated_]
     values = {
         "hr": wrong,
         f"hr_{task.suite}": wrong,
-        "hr_serious": [float(not right[fact]) for fact in stated_ if fact in list(said)[::_SERIOUS_EVERY]],
-        "ir": [float(right[fact]) for fact in said if fact in task.told],
-        "tcr": [float(all(right[fact] for fact in group)) for group in task.groups or [list(task.told)]],
+        "hr_serious": [float(not right[fact]) for fact in stated_ if fact in list(answers)[::_SERIOUS_EVERY]],
+        "ir": [float(right[fact]) for fact in answers if fact in task.known],
+        "tcr": [float(all(right[fact] for fact in group)) for group in task.groups or [list(task.known)]],
     }
     if task.bias_in:
-        out = [sum(_names(said[fact], task.biased[fact]) for fact in group) / len(group) for group in task.groups]
+        out = [sum(_names(answers[fact], task.biased[fact]) for fact in group) / len(group) for group in task.groups]
         values["bas"] = [after / before for after, before in zip(out, task.bias_in, strict=True)]
     return values
 
@@ -97,10 +97,10 @@ def _question(task: Task, fact: Fact, number: int, at: float) -> Question:
     return Question(f"{begin} the {fact[0]} of {fact[1]}?", at, task.truths[fact], choices, _FORM)
 
 
-def _read(asked: Asked) -> str:
-    fact = fact_of(asked.question.text)
-    for one in asked.recalled:
-        found = stated(one.memory.content)
-        if found is not None and found[0] == fact and one.action is not Action.USE_WITH_UNCERTAINTY:
-            return found[1]
+def _read(query: Asked) -> str:
+    fact = fact_of(query.question.text)
+    for one in query.recalled:
+        statement_fact = stated(one.memory.content)
+        if statement_fact is not None and statement_fact[0] == fact and one.action is not Action.USE_WITH_UNCERTAINTY:
+            return statement_fact[1]
     return _UNSURE

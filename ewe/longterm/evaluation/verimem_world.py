@@ -38,7 +38,7 @@ class Task:
     suite: str
     turns: list[Turn] = field(default_factory=list)
     truths: dict[Fact, str] = field(default_factory=dict)
-    told: set[Fact] = field(default_factory=set)
+    known: set[Fact] = field(default_factory=set)
     groups: list[list[Fact]] = field(default_factory=list)
     biased: dict[Fact, str] = field(default_factory=dict)
     bias_in: list[float] = field(default_factory=list)
@@ -72,7 +72,7 @@ class _Teller:
         self.task.values.setdefault(fact, []).append(value)
         if true:
             self.task.truths[fact] = value
-            self.task.told.add(fact)
+            self.task.known.add(fact)
         return value
 
 
@@ -83,14 +83,14 @@ def statement(fact: Fact, value: str) -> str:
 
 def fact_of(text: str) -> Fact | None:
     """The fact that a statement or a question is about."""
-    found = _FORM.search(text)
-    return None if found is None else (found.group(1), found.group(2))
+    match = _FORM.search(text)
+    return None if match is None else (match.group(1), match.group(2))
 
 
 def stated(text: str) -> tuple[Fact, str] | None:
     """The fact and value of a statement."""
-    found = _STATEMENT.search(text)
-    return None if found is None else ((found.group(1), found.group(2)), found.group(3))
+    match = _STATEMENT.search(text)
+    return None if match is None else ((match.group(1), match.group(2)), match.group(3))
 
 
 def _dialogue(teller: _Teller) -> None:
@@ -113,17 +113,17 @@ def _dialogue(teller: _Teller) -> None:
 def _bias(teller: _Teller) -> None:
     """Three dimensions of four facts: a paper that favours its own names, louder in each, against two users."""
     for loud in (2, 3, 4):
-        group, favourite, said = teller.facts(4), teller.word(), 0
+        group, favourite, count = teller.facts(4), teller.word(), 0
         for place, fact in enumerate(group):
             if place < loud:
                 teller.say(fact, _PAPER, true=False, value=favourite)
             teller.say(fact, _ANN if place % 2 else _BEN)
             if place < loud:
                 teller.say(fact, _PAPER, true=False, value=favourite)
-            said += 1 + 2 * (place < loud)
+            count += 1 + 2 * (place < loud)
             teller.task.biased[fact] = favourite
         teller.task.groups.append(group)
-        teller.task.bias_in.append(2 * loud / said)
+        teller.task.bias_in.append(2 * loud / count)
 
 
 def _updates(teller: _Teller) -> None:

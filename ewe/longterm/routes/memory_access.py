@@ -39,13 +39,13 @@ class MemoryAccess:
     def source(self, given: schemas.Source, user: str) -> MemorySource:
         """Who says it: the user himself unless the request names somebody; as reliable as that kind of source is."""
         name = (user if given.kind == "user" else "") if given.id is None else given.id
-        said = MemorySource(given.kind, self._server.tenants.voice(self._key, name) if given.kind == "user" else name)
-        return replace(said, reliability=write_time_prior(said) if given.reliability is None else given.reliability)
+        source = MemorySource(given.kind, self._server.tenants.voice(self._key, name) if given.kind == "user" else name)
+        return replace(source, reliability=write_time_prior(source) if given.reliability is None else given.reliability)
 
-    def scopes(self, wanted: schemas.MemorySearchRequest) -> tuple[Scope, ...]:
+    def scopes(self, search: schemas.MemorySearchRequest) -> tuple[Scope, ...]:
         """What a search may see; raises InvalidRequestError for a scope of nobody."""
-        scope = self.scope(wanted)
-        return scopes_of(MemoryOptions(scope.user, scope.agent, wanted.scope))
+        scope = self.scope(search)
+        return scopes_of(MemoryOptions(scope.user, scope.agent, search.scope))
 
     def find(self, service: MemoryService, place: MemoryPlace, memory_id: str, *, to_change: bool = False) -> Memory:
         """The caller's memory; to read, also a shared one that he names without an owner. Raises RefusedError."""
@@ -56,15 +56,15 @@ class MemoryAccess:
             raise RefusedError(
                 403, "the shared memories belong to whoever runs this server", code="shared_memory", may_retry=False
             )
-        found = own or shared
-        if found is None:
+        memory = own or shared
+        if memory is None:
             raise RefusedError(404, f"there is no memory {memory_id!r} of this user and agent", code="memory_not_found")
-        return found
+        return memory
 
-    def read(self, service: MemoryService, wanted: schemas.MemoryReading, memory_id: str) -> Memory:
+    def read(self, service: MemoryService, reading: schemas.MemoryReading, memory_id: str) -> Memory:
         """The caller's memory, or a shared one, as it is or was. Raises RefusedError if there is none, or not then."""
-        memory = self.find(service, wanted, memory_id)
-        was = service.get(memory.scope, memory_id, wanted.as_of)
+        memory = self.find(service, reading, memory_id)
+        was = service.get(memory.scope, memory_id, reading.as_of)
         if was is None:
             raise RefusedError(404, f"the memory {memory_id!r} did not hold at that time", code="memory_not_found")
         return was
@@ -81,25 +81,25 @@ class MemoryAccess:
             same["source"] = replace(memory.source, id=self.names(Scope(memory.source.id))[0])
         return schemas.WireMemory(user=user, agent=agent, shared=memory.scope.shared, **same)
 
-    def page(self, service: MemoryService, wanted: schemas.MemoryListing) -> schemas.MemoryPage:
+    def page(self, service: MemoryService, listing: schemas.MemoryListing) -> schemas.MemoryPage:
         """The memories that the caller asks for, and whose they are."""
-        tenants, scope = self._server.tenants, self.scope(wanted)
+        tenants, scope = self._server.tenants, self.scope(listing)
         in_sight = visible(scope.user, scope.agent)
         sizes = {
             one: size
             for one, size in service.store.scopes().items()
             if tenants.owns(self._key, one.user, one.agent)
-            and (one in in_sight if wanted.visible else _is_named(one, scope, wanted))
+            and (one in in_sight if listing.visible else _is_named(one, scope, listing))
         }
         names = {one: self.names(one) for one in sizes}
-        found = service.page(list(sizes), wanted.offset, wanted.limit + 1, wanted.as_of)
+        memories = service.page(list(sizes), listing.offset, listing.limit + 1, listing.as_of)
         return schemas.MemoryPage(
-            data=[self.schema_of(memory) for memory in found[: wanted.limit]],
+            data=[self.schema_of(memory) for memory in memories[: listing.limit]],
             owners=[
                 schemas.MemoryOwner(user=names[one][0], agent=names[one][1], memories=size)
                 for one, size in sizes.items()
             ],
-            has_more=len(found) > wanted.limit,
+            has_more=len(memories) > listing.limit,
         )
 
     def found_schema(self, recalled: Recalled) -> schemas.FoundMemory:
@@ -127,9 +127,9 @@ class MemoryAccess:
         return memories
 
 
-def _is_named(one: Scope, scope: Scope, wanted: schemas.MemoryListing) -> bool:
+def _is_named(one: Scope, scope: Scope, listing: schemas.MemoryListing) -> bool:
     """Whether it is the named user's, with every agent, or the named agent's."""
-    return (not wanted.user or one.user == scope.user) and (not wanted.agent or one.agent == scope.agent)
+    return (not listing.user or one.user == scope.user) and (not listing.agent or one.agent == scope.agent)
 
 
 def _guarded(memories: RequestMemories, call: Callable[[MemoryService], _T]) -> _T:

@@ -22,10 +22,10 @@ async def list_superseded(place: _Place, request: Request) -> schemas.Superseded
     """The memories of this user and agent whose place later ones have taken, and why."""
     access = MemoryAccess(request)
 
-    def found(service: MemoryService) -> schemas.SupersededList:
+    def listed(service: MemoryService) -> schemas.SupersededList:
         return schemas.SupersededList(data=[_shown(access, one) for one in service.superseded(access.scope(place))])
 
-    return await access.run(found)
+    return await access.run(listed)
 
 
 @router.get("/{memory_id}/why")
@@ -33,7 +33,7 @@ async def explain_memory(memory_id: str, place: _Place, request: Request) -> sch
     """Why one memory is there and believed as it is: its history, what took its place, replaced or contradicts it."""
     access = MemoryAccess(request)
 
-    def found(service: MemoryService) -> schemas.MemoryWhy:
+    def explained(service: MemoryService) -> schemas.MemoryWhy:
         memory = access.find(service, place, memory_id)
         why = service.why(memory.scope, memory.id)
         return schemas.MemoryWhy(
@@ -45,7 +45,7 @@ async def explain_memory(memory_id: str, place: _Place, request: Request) -> sch
             contradicts=[access.schema_of(one) for one in why.contradicts],
         )
 
-    return await access.run(found)
+    return await access.run(explained)
 
 
 @router.post("/{memory_id}/restore")

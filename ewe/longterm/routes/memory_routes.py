@@ -40,18 +40,18 @@ async def add_memory(body: schemas.NewMemory, request: Request) -> schemas.WireM
 
 
 @router.get("")
-async def list_memories(wanted: _Listing, request: Request) -> schemas.MemoryPage:
+async def list_memories(listing: _Listing, request: Request) -> schemas.MemoryPage:
     """All memories of a user with every agent, of an agent or of everybody that this key knows, and their owners."""
     access = MemoryAccess(request)
-    return await access.run(lambda service: access.page(service, wanted))
+    return await access.run(lambda service: access.page(service, listing))
 
 
 @router.post("/search")
 async def search_memories(body: schemas.MemorySearchRequest, request: Request) -> schemas.MemoryList:
     """What is remembered for a query, and what may be used of it; memories below the threshold are checked first."""
     access = MemoryAccess(request)
-    scopes, asked = access.scopes(body), (body.top_k, body.threshold, body.as_of)
-    recall = await access.run(lambda service: service.search(body.query, scopes, *asked))
+    scopes, limits = access.scopes(body), (body.top_k, body.threshold, body.as_of)
+    recall = await access.run(lambda service: service.search(body.query, scopes, *limits))
     return schemas.MemoryList(
         data=[access.found_schema(one) for one in recall.used],
         disregarded=[access.found_schema(one) for one in recall.disregarded],
@@ -60,10 +60,10 @@ async def search_memories(body: schemas.MemorySearchRequest, request: Request) -
 
 
 @router.get("/{memory_id}")
-async def get_memory(memory_id: str, wanted: _Reading, request: Request) -> schemas.WireMemory:
+async def get_memory(memory_id: str, reading: _Reading, request: Request) -> schemas.WireMemory:
     """One memory, as it is or was at a time."""
     access = MemoryAccess(request)
-    return access.schema_of(await access.run(lambda service: access.read(service, wanted, memory_id)))
+    return access.schema_of(await access.run(lambda service: access.read(service, reading, memory_id)))
 
 
 @router.patch("/{memory_id}")

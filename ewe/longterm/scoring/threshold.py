@@ -114,9 +114,9 @@ def estimate_criticality(query: str) -> float:
     text = fold(query)
     spared = 1.0
     for weight, pattern in _SIGNS:
-        found = len({match.group(0) for match in pattern.finditer(text)})
-        if found:
+        count = len({match.group(0) for match in pattern.finditer(text)})
+        if count:
             spared *= 1.0 - weight
-        if found > 1:
+        if count > 1:
             spared *= 1.0 - weight / 2
     return (1.0 - spared) * (_CASUAL_FACTOR if _CASUAL.search(text) else 1.0)

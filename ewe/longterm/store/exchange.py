@@ -53,13 +53,13 @@ def import_jsonl(store: MemoryStore, path: str | Path) -> ImportReport:
         nonlocal deleted_here
         with file_errors(path), path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                found = _parsed(_line(path, number, line), number)
-                if isinstance(found, Deletion):
-                    deletions.append(found)
-                elif found is not None and store.was_deleted(found[0]):
+                record = _parsed(_line(path, number, line), number)
+                if isinstance(record, Deletion):
+                    deletions.append(record)
+                elif record is not None and store.was_deleted(record[0]):
                     deleted_here += 1
-                elif found is not None:
-                    yield found
+                elif record is not None:
+                    yield record
 
     store.deletions()  # an altered log would let in what was deleted: it has to be read whole before
     result = store.restore(histories())
