@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
-from ewe.cli.findings_file import refuse_differences, write_durably
+from ewe.cli.findings_file import refuse_differences
 from ewe.cli.prompts import Prompt
 from ewe.errors import InvalidRequestError
+from ewe.text.append_log import AppendLog
 from ewe.text.jsonable import jsonable
 from ewe.types import Generation
 
@@ -41,18 +43,17 @@ class ResultFile:
         check_settings(path, settings)
         self.done, keep = _scan(path, prompts, copies)
         note_settings(path, bool(keep), settings)
-        self._file: BinaryIO = path.open("ab")
-        self._file.truncate(keep)
+        self._log = AppendLog(path, keep)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._log.close()
 
     def add(self, prompt: Prompt, generations: Sequence[Generation]) -> None:
         """Appends all answers of the next prompt."""
-        write_durably(self._file, "".join(f"{record(prompt, generation)}\n" for generation in generations))
+        self._log.append("".join(f"{record(prompt, generation)}\n" for generation in generations))
 
 
 def check_settings(path: Path, settings: Mapping[str, Any]) -> None:
@@ -80,8 +81,8 @@ def note_settings(path: Path, has_results: bool, settings: Mapping[str, Any]) ->
             )
         return
     settings_line = {"ewe": version("ewe-engine"), "settings": settings}
-    with beside.open("wb") as file:
-        write_durably(file, json.dumps(settings_line, indent=2, ensure_ascii=False) + "\n")
+    with closing(AppendLog(beside, 0)) as log:
+        log.append(json.dumps(settings_line, indent=2, ensure_ascii=False) + "\n")
 
 
 def _scan(path: Path, prompts: Sequence[Prompt], copies: int) -> tuple[int, int]:

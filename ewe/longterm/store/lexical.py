@@ -9,11 +9,11 @@ import numpy as np
 
 from ewe.longterm.store.checksums import COUNTED
 from ewe.longterm.store.memory_session import Entry, MemorySession
+from ewe.retrieval.bm25 import K1, B
 from ewe.retrieval.store.session import Connection
 from ewe.text.english import stem
 from ewe.text.words import words
 
-K1, B = 1.5, 0.75
 EXACT_POSTINGS = 10_000  # read in about 5 ms; a scope with no more than this many postings per query is ranked exactly
 _CANDIDATES = 256
 _FAINT = 0.2  # tuned on three of the conversations of benchmarks/longterm_locomo.py
