@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -165,10 +165,11 @@ def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
         if is_dataclass(hints[name]):
             groups[name] = hints[name]
             own = get_type_hints(hints[name], include_extras=True)
-            parameters += [
-                Parameter(item.name, Parameter.KEYWORD_ONLY, default=_default(item), annotation=own[item.name])
-                for item in fields(hints[name])
-            ]
+            for item in fields(hints[name]):
+                default = Parameter.empty if item.default is MISSING else item.default
+                parameters.append(
+                    Parameter(item.name, Parameter.KEYWORD_ONLY, default=default, annotation=own[item.name])
+                )
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
@@ -181,10 +182,6 @@ def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
-
-
-def _default(item: Field[Any]) -> Any:
-    return Parameter.empty if item.default is MISSING else item.default
 
 
 def sampling_params(values: Mapping[str, Any]) -> SamplingParams:

@@ -135,7 +135,7 @@ class RemoteMemories:
             answer = self._pool.request(method, address, body=data, headers=self._headers, redirect=False)
         except HTTPError as error:
             raise DatastoreError(f"{self._url} cannot be reached: {error}") from error
-        if answer.status == 404 and missing_ok and _code(answer.data) == "memory_not_found":
+        if answer.status == 404 and missing_ok and str(_details(answer.data).get("code", "")) == "memory_not_found":
             return None
         if answer.status != 200:
             raise _error(answer.status, answer.data, self._url)
@@ -181,10 +181,6 @@ def _changes(change: Change) -> dict[str, Any]:
     if change.metadata is not None:
         fields["metadata"] = dict(change.metadata)
     return fields if change.valid is None else {**fields, "valid_from": change.valid[0], "valid_until": change.valid[1]}
-
-
-def _code(data: bytes) -> str:
-    return str(_details(data).get("code", ""))
 
 
 def _details(data: bytes) -> Mapping[str, Any]:

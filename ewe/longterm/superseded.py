@@ -108,16 +108,11 @@ def _others(store: MemoryStore, scope: Scope, ids: Sequence[str]) -> tuple[Memor
 
 def _ended(store: MemoryStore, memory: Memory, history: Sequence[Revision]) -> Superseded | None:
     """What took a memory's place; None if nothing did."""
-    last = _last(history)
+    last = next((one for one in reversed(history) if one.reason in (SUPERSEDED, RESTORED)), None)
     if memory.valid_until is None or last is None or last.reason != SUPERSEDED:
         return None
     by = store.find(memory.scope, last.evidence[0]) if last.evidence else None
     return Superseded(memory, last.at, by)
-
-
-def _last(revisions: Sequence[Revision]) -> Revision | None:
-    """The last time that a memory was superseded or restored."""
-    return next((one for one in reversed(revisions) if one.reason in (SUPERSEDED, RESTORED)), None)
 
 
 def _day(at: float) -> str:

@@ -186,7 +186,8 @@ def read_case(path: Path) -> Case:
     """A case in the public format, with questions about confidence. Raises InvalidRequestError for another file."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        dates = {row["phase"]: _seconds(row["date"]) for row in document["blueprint"]["timeline"]}
+        days = {row["phase"]: datetime.fromisoformat(row["date"]) for row in document["blueprint"]["timeline"]}
+        dates = {phase: day.replace(tzinfo=UTC).timestamp() for phase, day in days.items()}
         turns = [_turn(row, dates[row["phase"]] + 60.0 * number)
                  for number, row in enumerate(document["dialogue_history"])]  # fmt: skip
         core = [_ranged(row) for row in document["evaluation"]]
@@ -206,7 +207,3 @@ def _turn(row: Mapping[str, str], at: float) -> Turn:
 def _ranged(row: Mapping[str, Any]) -> CoreQuestion:
     low, high = json.loads(row["reference_confidence_range"])
     return CoreQuestion(row["category"].lower(), row["question"], confidence=(float(low), float(high)))
-
-
-def _seconds(date: str) -> float:
-    return datetime.fromisoformat(date).replace(tzinfo=UTC).timestamp()

@@ -104,7 +104,8 @@ def _line(path: Path, number: int, line: bytes) -> Any:
         values = json.loads(line)
         _parsed(values, number)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidRequestError(f"{path}, line {number}: {_message(error)}") from error
+        missing = " is missing" if isinstance(error, KeyError) else ""
+        raise InvalidRequestError(f"{path}, line {number}: {error}{missing}") from error
     return values
 
 
@@ -120,10 +121,6 @@ def _parsed(values: Any, number: int) -> History | Deletion | None:
         return Deletion(float(entry["at"]), scope, str(entry["memory_id"]), str(entry["reason"]))
     memory = memory_from_json(values["memory"])
     return memory, [revision_from_json(revision) for revision in values["revisions"]]
-
-
-def _message(error: Exception) -> str:
-    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def _write(file: Any, values: dict[str, Any]) -> None:
