@@ -73,8 +73,8 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     """
     names, wording, question = place.names, _stems(place.wording), _stems(subject_of(place.question))
     numbers = _numbers(place.question)
-    said = [_stems(sentence) for sentence in place.said]
-    found: dict[str, tuple[float, Quotation]] = {}
+    earlier = [_stems(sentence) for sentence in place.said]
+    best: dict[str, tuple[float, Quotation]] = {}
     for passage in passages:
         others = _numbers(passage.title)
         if numbers and others and numbers.isdisjoint(others):  # "Route 29", where "Route 50" is asked about
@@ -83,13 +83,13 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
         for text in _whole_sentences(passage.text):
             own = _stems(text)
             alike = _share(wording, own)
-            if text in found or not _fits(text, own, title, names, said, bool(said) and alike >= _ALIKE):
+            if text in best or not _fits(text, own, title, names, earlier, bool(earlier) and alike >= _ALIKE):
                 continue
             likeness = alike + _share(question, own | title) + _share(names, own)
             likeness += _DECIDES * any(text in other for other in place.decided_by)
-            likeness += _beginning(text, names) if not said else 0.0
-            found[text] = likeness * passage.veracity, Quotation(passage, text)
-    ranked = sorted(found.values(), key=lambda pair: pair[0], reverse=True)
+            likeness += _beginning(text, names) if not earlier else 0.0
+            best[text] = likeness * passage.veracity, Quotation(passage, text)
+    ranked = sorted(best.values(), key=lambda pair: pair[0], reverse=True)
     return [quotation for _, quotation in ranked]
 
 
@@ -103,7 +103,7 @@ def _fits(
     own: AbstractSet[str],
     title: AbstractSet[str],
     names: AbstractSet[str],
-    said: Sequence[AbstractSet[str]],
+    earlier: Sequence[AbstractSet[str]],
     is_alike: bool,
 ) -> bool:
     """Whether a sentence with these stems is about these names, says something new, and is clear after the last one.
@@ -111,11 +111,11 @@ def _fits(
     is_alike: whether it is so like the wording it replaces that its passage's title may name its subject.
     """
     leans = _leans(text, title or names)
-    if leans and not (said and _share(title or names, said[-1]) >= _ABOUT):
+    if leans and not (earlier and _share(title or names, earlier[-1]) >= _ABOUT):
         return False
     is_about = _share(names, own | title) >= _ABOUT
     is_named = leans or not names.isdisjoint(own) or (is_alike and _share(names, title) >= _ABOUT)
-    return is_about and is_named and all(_share(own, before) < _SAID for before in said)
+    return is_about and is_named and all(_share(own, before) < _SAID for before in earlier)
 
 
 def _beginning(text: str, names: AbstractSet[str]) -> float:
@@ -132,10 +132,10 @@ def _whole_sentences(text: str) -> Iterator[str]:
     running = _WRAPPED.sub(" ", text)
     for start, end in _splitter.split(running):
         sentence = running[start:end]
-        said = words(sentence)
-        if not FEWEST_WORDS <= len(said) <= MOST_WORDS or sentence[0].islower():
+        spoken = words(sentence)
+        if not FEWEST_WORDS <= len(spoken) <= MOST_WORDS or sentence[0].islower():
             continue
-        if said[0] in _GOES_ON or "same" in said[:3]:
+        if spoken[0] in _GOES_ON or "same" in spoken[:3]:
             continue
         is_paired = all(sentence.count(pair[0]) == sentence.count(pair[1]) for pair in _PAIRS)
         is_plain = is_paired and sentence.count('"') % 2 == 0 and not _URL.search(sentence)
@@ -153,8 +153,8 @@ def _leans(text: str, subject: AbstractSet[str]) -> bool:
     return False
 
 
-def _share(wanted: AbstractSet[str], there: AbstractSet[str]) -> float:
-    return len(wanted & there) / len(wanted) if wanted else 0.0
+def _share(required: AbstractSet[str], there: AbstractSet[str]) -> float:
+    return len(required & there) / len(required) if required else 0.0
 
 
 def _stems(text: str) -> AbstractSet[str]:
