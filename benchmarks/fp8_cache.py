@@ -28,9 +28,9 @@ from ewe.config import ModelConfig, resolve_config
 from ewe.engine.attention.backend import AttentionBackend, LayerCall
 from ewe.engine.kvcache.fp8 import FP8, LARGEST, dequantise, quantise
 from ewe.engine.models.loader import LoadedModel, load_model
+from ewe.evaluation.world.grader import grade
+from ewe.evaluation.world.world import World
 from ewe.retrieval.datastore import Datastore
-from ewe.world.grader import grade
-from ewe.world.world import World
 
 _CAPACITY = 2048
 _BLOCK = 16

@@ -23,8 +23,8 @@ from ewe.config import ModelConfig, resolve_config
 from ewe.engine.attention.metadata import IntArray
 from ewe.engine.models.loader import load_model
 from ewe.engine.units.unit_text import UnitTokenizer
+from ewe.evaluation.world.builtin import load_world
 from ewe.retrieval.bm25 import BM25Retriever
-from ewe.world.builtin import load_world
 
 _CAPACITY = 16384
 

@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.common import ROOT, parse_arguments, report
-from ewe.evaluation.memory.selective_sets import locomo_sessions
+from ewe.longterm.evaluation.selective_sets import locomo_sessions
 from ewe.longterm.extraction import Chat, Extractor, FactExtractor
 from ewe.longterm.rule_facts import facts_by_rules
 from ewe.text.conversation import Conversation

@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks import plots
 from benchmarks.common import ROOT, parse_arguments, report
-from ewe.evaluation.memory.selective_sets import locomo_evidence, locomo_sessions
+from ewe.longterm.evaluation.selective_sets import locomo_evidence, locomo_sessions
 from ewe.longterm.memory_search import MemorySearch
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS

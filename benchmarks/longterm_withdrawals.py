@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.common import ROOT, parse_arguments, report
 from benchmarks.verdicts import shares
-from ewe.evaluation.memory.selective_sets import locomo_sessions
+from ewe.longterm.evaluation.selective_sets import locomo_sessions
 from ewe.longterm.memory_api import Memory
 from ewe.longterm.records import MemorySource
 from ewe.longterm.service import MemoryService

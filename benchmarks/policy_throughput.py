@@ -27,9 +27,9 @@ from ewe.config.setting_names import WIKIPEDIA_SAMPLE
 from ewe.engine.models.loader import load_model
 from ewe.engine.request import Request
 from ewe.engine.stream_events import StreamEvent
+from ewe.evaluation.world.world import World
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.open_retriever import open_source
-from ewe.world.world import World
 
 _BYSTANDER = "bystander"
 

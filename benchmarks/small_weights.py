@@ -28,7 +28,7 @@ from ewe.engine.models.loader import load_model
 from ewe.engine.models.quantization import SmallLinear, round_rows
 from ewe.engine.models.small_products import choose_few_rows
 from ewe.engine.units.unit_text import UnitTokenizer
-from ewe.world.builtin import load_world
+from ewe.evaluation.world.builtin import load_world
 
 _KINDS: tuple[Weights, ...] = ("auto", "int8", "fp8")
 _NAMES = {"auto": "as they are", "int8": "int8", "fp8": "fp8 (e4m3)"}

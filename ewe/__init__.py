@@ -9,9 +9,9 @@ from ewe.types import Claim, Evidence, Generation, MemoryOptions, Passage, Score
 from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
-    from ewe.agent import VeriMemAgent
     from ewe.async_llm import AsyncLLM
     from ewe.llm import LLM
+    from ewe.longterm.agent import VeriMemAgent
     from ewe.longterm.memory_api import Memory
 
 __all__ = [
@@ -37,7 +37,7 @@ _LAZY = {
     "LLM": "ewe.llm",
     "AsyncLLM": "ewe.async_llm",
     "Memory": "ewe.longterm.memory_api",
-    "VeriMemAgent": "ewe.agent",
+    "VeriMemAgent": "ewe.longterm.agent",
 }
 
 

@@ -100,7 +100,7 @@ class AsyncLLM:
         loop = asyncio.get_running_loop()
         answers: asyncio.Queue[tuple[int, Answer]] = asyncio.Queue()
         left = sum(1 + len(sequence.siblings) for sequence in sequences)
-        found: dict[tuple[int, int], Generation] = {}
+        answered: dict[tuple[int, int], Generation] = {}
         try:
             for number, sequence in enumerate(sequences):
                 self.llm.client.submit(sequence, partial(_post_answer, loop, answers, number))
@@ -108,12 +108,12 @@ class AsyncLLM:
                 number, answer = await answers.get()
                 if isinstance(answer, EngineDeadError):
                     raise answer
-                found[number, answer.index] = answer
+                answered[number, answer.index] = answer
                 left -= 1
         finally:
             for sequence in sequences:
                 self.llm.client.forget(sequence.request.id, abort=left > 0)
-        return [found[key] for key in sorted(found)]
+        return [answered[key] for key in sorted(answered)]
 
 
 def _post(loop: asyncio.AbstractEventLoop, events: asyncio.Queue[Any], event: object) -> None:

@@ -94,7 +94,7 @@ class EngineClient:
                 on_refused(number, error)
         answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
         total = sum(1 + len(sequence.siblings) for sequence in sequences.values())
-        found: dict[tuple[int, int], Generation] = {}
+        answered: dict[tuple[int, int], Generation] = {}
 
         def put(number: int, answer: Answer) -> None:
             answers.put((number, answer))
@@ -102,17 +102,17 @@ class EngineClient:
         try:
             for number, sequence in sequences.items():
                 self.submit(sequence, partial(put, number))
-            while len(found) < total:
+            while len(answered) < total:
                 number, answer = answers.get()
                 if isinstance(answer, EngineDeadError):
                     raise answer
-                found[number, answer.index] = answer
+                answered[number, answer.index] = answer
                 if on_result is not None:
                     on_result(number, answer)
         finally:
             for sequence in sequences.values():
-                self.forget(sequence.request.id, abort=len(found) < total)
-        return [found[key] for key in sorted(found)]
+                self.forget(sequence.request.id, abort=len(answered) < total)
+        return [answered[key] for key in sorted(answered)]
 
     def events(
         self, sequence: Sequence, events: queue.SimpleQueue[StreamEvent | EngineDeadError]

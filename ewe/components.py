@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Sized
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config, RetrievalConfig
+from ewe.config.addons import longterm
 from ewe.config.lazy import warm
 from ewe.config.loading import LoadStep, OnLoad, ignore_step
-from ewe.config.registry import VERIFIERS, verifies
+from ewe.config.registry import BUILTIN_DATASTORE, VERIFIERS, verifies
 from ewe.config.setting_names import AUTO, DATASTORES, NONE, WRITER
 from ewe.engine.engine_summary import DatastoreSummary, EngineSummary, public_name
 from ewe.errors import ConfigError
-from ewe.types.protocols import Retriever, Verifier
+from ewe.types.protocols import Memories, Retriever, Verifier
 
 if TYPE_CHECKING:
     from ewe.engine.shared_judge import SharedJudge
-    from ewe.longterm.request_memories import RequestMemories
-    from ewe.longterm.service import MemoryService
     from ewe.retrieval.source import PassageSource
 
 _UNASKED = "claims"  # the verifier that "auto" stands for
@@ -37,7 +37,7 @@ class Components:
 
     retriever: Retriever | None
     verifier: Verifier | None
-    memories: RequestMemories | None = None
+    memories: Memories | None = None
     summary: EngineSummary | None = None
     judge: SharedJudge | None = None
 
@@ -62,14 +62,17 @@ class Components:
 def check_verifier_of(config: Config) -> None:
     """Refuses a verifier that cannot be had, before anything is opened for it; raises ConfigError or JudgeError."""
     has_datastore = _is_given(config.datastore)
-    _refuse_unusable(_chosen(config.verifier, has_datastore, config), has_datastore, config)
+    chosen = _chosen(config.verifier, has_datastore, config)
+    _refuse_unusable(chosen, has_datastore, config)
+    if config.verification.judge == WRITER:
+        _shared_judge(chosen, config)
 
 
 def make_components(
     config: Config,
     datastore: str | Path | PassageSource | Retriever | None,
     verifier: str | Verifier | None,
-    memories: MemoryService | None = None,
+    memories: Any = None,
     on_load: OnLoad = ignore_step,
     has_model: bool = False,
 ) -> Components:
@@ -90,30 +93,20 @@ def make_components(
             "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
             "or verifier to none"
         )
-    retriever, found = open_datastore(source, config.retrieval, on_load)
-    judge = None
-    if chosen == _UNASKED:
-        from ewe.engine.shared_judge import shared_judge
-
-        judge = shared_judge(config, has_model)
+    judge = _shared_judge(chosen, config, has_model)
+    retriever, summary = open_datastore(source, config.retrieval, on_load)
     checker = None if chosen == NONE else _open_verifier(chosen, config, retriever, judge=judge)
-    live = None
+    live: Memories | None = None
     if memories is not None or config.longterm.path is not None:
-        from ewe.longterm.open_memories import open_memories
-
-        live = open_memories(config, retriever, checker, memories)
-    return Components(retriever, checker, live, _summary(config, found, named, chosen, live is not None), judge)
+        live = longterm("open_memories").open_memories(config, retriever, checker, memories)
+    return Components(retriever, checker, live, _summary(config, summary, named, chosen, live is not None), judge)
 
 
-def memory_store(longterm: Any) -> tuple[MemoryService | None, str | Path | None]:
-    """The service that was given, if it was one, and the folder of the store. Raises ConfigError."""
-    if longterm is None or isinstance(longterm, str | Path):
-        return None, longterm
-    from ewe.longterm.service import MemoryService
-
-    if not isinstance(longterm, MemoryService):
-        raise ConfigError(f"longterm must be a folder or a MemoryService, got {type(longterm).__name__}")
-    return longterm, longterm.store.path
+def memory_store(given: Any) -> tuple[Any, str | Path | None]:
+    """The service of memories that was given, if it was one, and the place of the store. Raises ConfigError."""
+    if given is None or isinstance(given, str | Path):
+        return None, given
+    return given, longterm("open_memories").place_of(given)
 
 
 def open_datastore(
@@ -149,9 +142,8 @@ def open_datastore(
 def open_passages(source: str | Path | PassageSource) -> PassageSource:
     """The passages of a datastore by name, path or object; raises DatastoreError for a source that cannot be read."""
     if source == "builtin":
-        from ewe.world.builtin import builtin_datastore
-
-        return builtin_datastore()
+        builtin: PassageSource = resolve_name(BUILTIN_DATASTORE)()
+        return builtin
     from ewe.retrieval.open_retriever import open_source
 
     return open_source(source)
@@ -189,15 +181,23 @@ def _refuse_unusable(verifier: Any, has_datastore: bool, config: Config) -> None
         from ewe.verification.open_verifier import check_verifier
 
         check_verifier(verifier, has_datastore, config.verification, config.model.device)
-        if verifier == _UNASKED and config.verification.judge == WRITER:
-            from ewe.engine.shared_judge import shared_judge
-
-            shared_judge(config)
     elif not isinstance(verifier, Verifier):
         known = ", ".join(VERIFIERS.names)
         raise ConfigError(
             f"the verifier must be one of {known}, or have a verify() method, got {type(verifier).__name__}"
         )
+
+
+def _shared_judge(verifier: str | Verifier, config: Config, has_model: bool = False) -> SharedJudge | None:
+    """The judge of claims, if it is the model that writes; raises ConfigError or JudgeError for one that cannot be had.
+
+    The verifier asks it, and the engine holds the verifier: so it is attached to the engine once that is there.
+    """
+    if verifier != _UNASKED:
+        return None
+    from ewe.engine.shared_judge import shared_judge
+
+    return shared_judge(config, has_model)
 
 
 def _open_verifier(

@@ -22,14 +22,12 @@ from ewe.text.tool_calls.chat_prompts import ChatPrompts
 from ewe.text.tool_calls.tools import ToolChoice, ToolRequest
 from ewe.text.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
-from ewe.types.protocols import Retriever, Verifier
+from ewe.types.protocols import Memories, Retriever, Verifier
 from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
     from ewe.engine.models.loader import LoadedModel
     from ewe.engine.stream_events import StreamEvent
-    from ewe.longterm.request_memories import RequestMemories
-    from ewe.longterm.service import MemoryService
     from ewe.retrieval.datastore import Datastore
 
 
@@ -39,9 +37,9 @@ class LLM(ChatPrompts):
     model: "builtin", "smollm2", a directory, a GGUF file or a hub id. datastore: "builtin", "none", a folder made by
     `ewe index build`, a JSONL file, a Datastore or a Retriever. verifier: "auto", "claims", "builtin", "none" or a
     Verifier; without a word as the settings say, whose default "auto" has sentences checked wherever there is a
-    datastore. longterm: the folder of a store of memories (as `longterm.path`), or a service over one, which stays the
-    caller's. config: a Config, a YAML file or a mapping; without one the built-in model brings its own settings.
-    loaded: a model that is already in memory. on_load: called with each `LoadStep` while it opens.
+    datastore. longterm: the folder of a store of memories (as `longterm.path`), or a `MemoryService` over one, which
+    stays the caller's. config: a Config, a YAML file or a mapping; without one the built-in model brings its own
+    settings. loaded: a model that is already in memory. on_load: called with each `LoadStep` while it opens.
 
     Settings, folders and names are checked before torch is imported and weights are read; encoders and judges are
     loaded with the first request. Raises ConfigError, UnsupportedModelError or DatastoreError.
@@ -53,7 +51,7 @@ class LLM(ChatPrompts):
         *,
         datastore: str | Path | Datastore | Retriever | None = None,
         verifier: str | Verifier | None = None,
-        longterm: str | Path | MemoryService | None = None,
+        longterm: Any = None,
         config: Config | str | Path | Mapping[str, Any] | None = None,
         loaded: LoadedModel | None = None,
         on_load: OnLoad = ignore_step,
@@ -65,11 +63,9 @@ class LLM(ChatPrompts):
         self.client = EngineClient(self.config, components, loaded, on_load)
         super().__init__(self.config, self.client.engine.loaded.tokenizer)
         if (memories := components.memories) is not None and self.config.longterm.extractor == "model":
-            from ewe.longterm.extraction import FactExtractor
-
             if not self.has_chat_template or find_spec("llguidance") is None:
                 raise ConfigError("longterm.extractor: model needs a chat model and 'ewe-engine[structured]'")
-            memories.conversations.extract = FactExtractor(self.chat_plainly, memories.service.judge)
+            memories.extract_with(self.chat_plainly)
 
     @cached_property
     def verifies(self) -> bool:
@@ -77,8 +73,8 @@ class LLM(ChatPrompts):
         return self.client.components.verifier is not None and verifies(self.config.policy)
 
     @property
-    def memories(self) -> RequestMemories:
-        """The long-term memories; raises ConfigError where there are none."""
+    def memories(self) -> Memories:
+        """The long-term memories, a `RequestMemories`; raises ConfigError where there are none."""
         if self.client.components.memories is None:
             raise ConfigError("this engine keeps no memories: set longterm.path to a folder for them")
         return self.client.components.memories

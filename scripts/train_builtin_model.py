@@ -42,7 +42,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--probe-minutes", type=float, default=10.0, help="every so often: probe and export")
     parser.add_argument("--run-dir", type=Path, default=ROOT / "runs" / "builtin")
     parser.add_argument("--start-from", type=Path, help="model directory with the weights to begin with")
-    parser.add_argument("--model-dir", type=Path, default=ROOT / "ewe" / "world" / "model")
+    parser.add_argument("--model-dir", type=Path, default=ROOT / "ewe" / "evaluation" / "world" / "model")
     return parser.parse_args(arguments)
 
 

@@ -29,4 +29,4 @@ def require_model(name: str) -> str:
 
 def model_path() -> Path:
     """The directory of the built-in model, whose weights a checkout may lack."""
-    return Path(ewe.__file__).parent / "world" / "model"
+    return Path(ewe.__file__).parent / "evaluation" / "world" / "model"

@@ -79,9 +79,9 @@ class Batch:
 
                 def deliver(prompt: Prompt, generations: Sequence[Generation]) -> None:
                     # The prompt as it was given, not as the template made it.
-                    told = [replace(generation, prompt=prompt.text) for generation in generations]
-                    self.empty.update(filter(None, (why_empty(generation, runner) for generation in told)))
-                    self._deliver(prompt, told, results)
+                    answers = [replace(generation, prompt=prompt.text) for generation in generations]
+                    self.empty.update(filter(None, (why_empty(generation, runner) for generation in answers)))
+                    self._deliver(prompt, answers, results)
                     progress.advance(task)
 
                 if self._streams:
@@ -97,10 +97,10 @@ class Batch:
             self._write_reports()
         self._tell(len(prompts))
 
-    def _tell(self, asked: int) -> None:
+    def _tell(self, requested: int) -> None:
         if self.failed:
-            say(f"{self.failed} of {asked} prompts failed")
-        answers = asked * self.params.n
+            say(f"{self.failed} of {requested} prompts failed")
+        answers = requested * self.params.n
         for reason, count in self.empty.items():
             say(f"empty answer{'' if answers == 1 else f' ({count} of {answers})'}: {reason}")
         for name in sorted(self.cut_documents):

@@ -117,11 +117,11 @@ def _count(path: Path) -> int:
     """How many requests there are; raises InvalidRequestError that names each line that is none."""
     from ewe.server.batch.requests import check_requests
 
-    found = check_requests(path)
-    if found.errors:
-        told = [str(error) for error in found.errors[:_ERRORS_TOLD]]
-        raise InvalidRequestError("\n  ".join([f"{path} is no batch of requests:", *told]))
-    return found.total
+    checked = check_requests(path)
+    if checked.errors:
+        errors = [str(error) for error in checked.errors[:_ERRORS_TOLD]]
+        raise InvalidRequestError("\n  ".join([f"{path} is no batch of requests:", *errors]))
+    return checked.total
 
 
 def _settings(path: Path, config: Config, server: ServerSettings) -> dict[str, Any]:

@@ -88,16 +88,16 @@ def _decode(data: bytes, source: str, encoding: str | None) -> str:
 
 
 def _objects(text: str, source: str, prompt: str) -> Iterator[NamedText]:
-    found = False
+    any_object = False
     for place, value in json_lines(text, source):
-        found = True
+        any_object = True
         if not isinstance(value, dict) or not isinstance(value.get("text"), str):
             raise InvalidRequestError(f'{place}: expected an object with a text under "text"')
         own = value.get("prompt", "")
         if not isinstance(own, str):
             raise InvalidRequestError(f"{place}: prompt must be a text")
         yield NamedText(str(value.get("id", place)), value["text"], own or prompt)
-    if not found:
+    if not any_object:
         raise InvalidRequestError(f"{source} holds no text")
 
 

@@ -67,11 +67,11 @@ def _claim_lines(item: CheckedSentence, claim: Claim, is_whole: bool) -> Iterato
         yield Text(clean(claim.reason), style="bright_black"), 6
     if item.is_conflicting(claim):
         yield Text("sources disagree", style="yellow"), 6
-    found = item.evidence_of(claim)
+    evidence = item.evidence_of(claim)
     sides = (claim.verdict, *(side for side in MARKS if side is not claim.verdict))
     for side in sides:
-        said = {piece.excerpt or piece.passage.text: piece for piece in reversed(found) if piece.stance is side}
-        for piece in sorted(said.values(), key=lambda piece: -piece.score)[:_MOST_PIECES]:
+        by_text = {piece.excerpt or piece.passage.text: piece for piece in reversed(evidence) if piece.stance is side}
+        for piece in sorted(by_text.values(), key=lambda piece: -piece.score)[:_MOST_PIECES]:
             yield _evidence_line(piece, "found instead" if claim.reason else _side(piece, item)), 6
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ewe.components import check_verifier_of, open_passages
 from ewe.config import Config, is_postgres
+from ewe.config.addons import longterm
 from ewe.engine.models.model_files import model_source
 from ewe.engine.preflight import demands
 from ewe.errors import ConfigError, EWEError
@@ -40,13 +40,13 @@ def look_at(config: Config, server: ServerSettings | None = None, notes: list[st
     ]
     if server is not None:
         checks += _server_checks(server)
-    found = Found(list(dict.fromkeys(_problems(checks))), list(notes or ()))
-    found.notes.extend(_hub_notes(config))
-    if server is not None and not found.problems:  # they may be about keys that cannot be read
+    findings = Found(list(dict.fromkeys(_problems(checks))), list(notes or ()))
+    findings.notes.extend(_hub_notes(config))
+    if server is not None and not findings.problems:  # they may be about keys that cannot be read
         from ewe.server.start_report import warnings
 
-        found.notes.extend(line.removeprefix("warning: ") for line in warnings(server))
-    return found
+        findings.notes.extend(line.removeprefix("warning: ") for line in warnings(server))
+    return findings
 
 
 def _problems(checks: list[Callable[[], object]]) -> Iterator[str]:
@@ -99,10 +99,7 @@ def _check_memories(path: str | None) -> None:
         return
     if not is_postgres(path):
         return _check_place("longterm.path", Path(path))
-    from ewe.longterm.store.postgres_connection import PostgresConnection, postgres_errors
-
-    with postgres_errors(path), closing(PostgresConnection(path)):
-        pass
+    longterm("store.postgres_connection").check_connection(path)
 
 
 def _check_place(setting: str, folder: Path) -> None:

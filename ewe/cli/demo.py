@@ -52,7 +52,7 @@ def demo(
     settings: options.Settings = None,
 ) -> None:
     """Watch the built-in model, or a real one, write, be refuted and write again."""
-    from ewe.world.builtin import example_prompts
+    from ewe.evaluation.world.builtin import example_prompts
 
     prompts = [prompt] if prompt else REAL_PROMPTS if real else example_prompts()
     chosen = prompts[seed % len(prompts)]

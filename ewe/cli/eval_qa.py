@@ -64,10 +64,10 @@ def qa(
     preflight(chosen)
     source = None if chosen.datastore is None else open_passages(chosen.datastore)
     passages = [] if source is None else [passage for _, passage in source.scan()]
-    asked = read_questions(questions, passages)
-    pool = passages or Datastore(question.passage for question in asked).passages
+    chosen_questions = read_questions(questions, passages)
+    pool = passages or Datastore(question.passage for question in chosen_questions).passages
     systems = systems_of([*(top_k or ()), *(k or ())] or (1, 2, 4, 8), source is not None)
-    job = Job(asked[:limit], pool, systems, max_tokens, timed, first_alone=True)
+    job = Job(chosen_questions[:limit], pool, systems, max_tokens, timed, first_alone=True)
     kinds: list[type[Answer | Timing]] = [Answer, Timing]
     with closing(FindingsFile(output, _written_with(chosen, job), kinds)) as findings:
         _ask(job, chosen, source, findings)

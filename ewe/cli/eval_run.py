@@ -144,10 +144,10 @@ class Evaluation:
         settings = self._written_with(judges, shard)
         job = Job(self.config, self.sweep.systems, parts, self.params, self.baseline, comparer)
         with closing(FindingsFile(output, settings, RECORDS)) as findings:
-            found = Found.of(findings.records)
-            others = job.total_answers() - len(found.answers) - 1
-            with recording(findings, "answers", job.total(), found.num_finished, others) as take:
-                run(job, found, take)
+            recorded = Found.of(findings.records)
+            others = job.total_answers() - len(recorded.answers) - 1
+            with recording(findings, "answers", job.total(), recorded.num_finished, others) as take:
+                run(job, recorded, take)
         return Run("this run", settings, findings.records)
 
     def _written_with(self, judges: Mapping[str, Any], shard: str) -> dict[str, Any]:

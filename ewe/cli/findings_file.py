@@ -2,13 +2,12 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import typer
 
@@ -18,6 +17,7 @@ from ewe.cli.progress_lines import counted_progress
 from ewe.cli.prompt_runner import PromptForm
 from ewe.config import Config
 from ewe.errors import InvalidRequestError
+from ewe.text.append_log import AppendLog
 from ewe.text.jsonable import jsonable
 from ewe.types import Passage
 from ewe.types.sampling_params import SamplingParams
@@ -97,15 +97,14 @@ class FindingsFile(Generic[Record]):
 
     def __init__(self, path: Path | None, settings: Mapping[str, Any], kinds: Sequence[type[Record]]) -> None:
         self.records: list[Record] = []
-        self._file = None
+        self._log: AppendLog | None = None
         if path is None:
             return
         kept = 0
         if path.exists() and path.stat().st_size:
             written_with, self.records, kept = read_findings(path, kinds)
             refuse_differences(path, written_with, settings)
-        self._file = path.open("ab")
-        self._file.truncate(kept)
+        self._log = AppendLog(path, kept)
         if not kept:
             self._write({"settings": settings})
 
@@ -116,19 +115,12 @@ class FindingsFile(Generic[Record]):
 
     def close(self) -> None:
         """Closes the file."""
-        if self._file is not None:
-            self._file.close()
+        if self._log is not None:
+            self._log.close()
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        if self._file is not None:
-            write_durably(self._file, json.dumps(line, ensure_ascii=False) + "\n")
-
-
-def write_durably(file: BinaryIO, text: str) -> None:
-    """Writes a text, and brings it to the disk; a lone surrogate becomes a question mark."""
-    file.write(text.encode("utf-8", "replace"))
-    file.flush()
-    os.fsync(file.fileno())
+        if self._log is not None:
+            self._log.append(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 @contextmanager

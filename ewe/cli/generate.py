@@ -58,10 +58,10 @@ def generate(
     Exit status 0: all prompts were answered, 1: some failed, or all answers are empty, 2: an error.
     """
     params, form = options.sampling_params(ctx.params), PromptForm(raw, system)
-    asked, passages = read_prompts(prompt, prompts), read_documents(documents)
+    requested, passages = read_prompts(prompt, prompts), read_documents(documents)
     chosen = settings_of(engine.model, engine.config, engine.assignments)
     written_with = run_settings(chosen, params, form, passages) if output else {}
-    batch = Batch(asked, params, form, passages, written_with, as_json, output, html, trace)
+    batch = Batch(requested, params, form, passages, written_with, as_json, output, html, trace)
     if not batch.run(lambda: open_llm(chosen)):
         raise typer.Exit(1)
 

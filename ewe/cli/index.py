@@ -176,8 +176,8 @@ def search_command(
         retriever = open_retriever(store, _retrieval([*_conditions(where), *(settings or ())]), show)
     [results] = retriever.retrieve([query], top_k)
     if as_json:
-        found = [{"score": result.score, **asdict(result.passage)} for result in results]
-        print(json.dumps(found, ensure_ascii=False))
+        hits = [{"score": result.score, **asdict(result.passage)} for result in results]
+        print(json.dumps(hits, ensure_ascii=False))
         return
     console = output_console()
     for number, result in enumerate(results, 1):

@@ -26,14 +26,14 @@ def check_command(
         _check_units(store, mend)
         return
     with PassageStore.open(store) as opened:
-        found = opened.verify()
-    for problem in found:
+        problems = opened.verify()
+    for problem in problems:
         print(clean(problem))
-    if found and mend:
+    if problems and mend:
         for done in repair(store):
             say(clean(done))
     with PassageStore.open(store) as opened:
-        if opened.verify() if mend else found:
+        if opened.verify() if mend else problems:
             raise typer.Exit(1)
         print(f"{store}: {counted(len(opened), 'passage')}, generation {opened.generation}, nothing is damaged")
 
@@ -48,12 +48,12 @@ def _check_units(folder: Path, mend: bool) -> None:
     """As `check_command`, for what `ewe index precompute` made; damaged files are removed."""
     from ewe.engine.units.unit_check import damaged_shards
 
-    found = damaged_shards(folder)
-    for path, problem in found.items():
+    damaged = damaged_shards(folder)
+    for path, problem in damaged.items():
         print(clean(problem))
         if mend:
             path.unlink()
             say(f"{path} is removed: 'ewe index precompute' encodes its units again")
-    if found and not mend:
+    if damaged and not mend:
         raise typer.Exit(1)
     print(f"{folder}: nothing is damaged")

@@ -92,7 +92,7 @@ def _passages(store: str, config: Config, queries: Path | None, top: int | None)
     lines = [line.strip() for line in queries.read_text(encoding="utf-8").splitlines() if line.strip()]
     if not lines:
         raise typer.BadParameter(f"{queries} holds no query", param_hint="--queries")
-    found: Counter[Passage] = Counter()
+    counts: Counter[Passage] = Counter()
     for results in open_retriever(source, config.retrieval).retrieve(lines, config.feedback.retrieval_top_k):
-        found.update(result.passage for result in results)
-    return [passage for passage, _ in found.most_common(top)]
+        counts.update(result.passage for result in results)
+    return [passage for passage, _ in counts.most_common(top)]

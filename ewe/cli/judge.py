@@ -99,14 +99,14 @@ def _words(measured: Measured) -> list[str]:
     from ewe.evaluation.judge_calibration import ASKED_FOR
     from ewe.verification.judges.protocol import COLUMNS
 
-    told = []
-    for side, asked in ASKED_FOR.items():
+    lines = []
+    for side, question in ASKED_FOR.items():
         name, threshold, right = COLUMNS[side].value, measured.thresholds[side], measured.right(side)
         area = f"area under the ROC curve {measured.areas[side]:.2f}"
         if threshold is None or right is None:
-            told.append(f"{name}: never said, for at no probability is it right {asked:.0%} of the time ({area})")
+            lines.append(f"{name}: never said, for at no probability is it right {question:.0%} of the time ({area})")
         else:
-            told.append(f"{name}: from probability {threshold:.2f} on; {right} of them are right ({area})")
+            lines.append(f"{name}: from probability {threshold:.2f} on; {right} of them are right ({area})")
     if not measured.can_judge:
-        return [*told, "this model cannot judge: use builtin"]
-    return [*told, "this model can judge: set verification.judge to writer"]
+        return [*lines, "this model cannot judge: use builtin"]
+    return [*lines, "this model can judge: set verification.judge to writer"]

@@ -90,13 +90,13 @@ class LiveView:
 
     def _provisional(self) -> RenderableType:
         rest = self.draft.text[self.done :]
-        draft = self.draft.rendered(self.done + len(rest) - len(rest.lstrip()))
+        provisional = self.draft.rendered(self.done + len(rest) - len(rest.lstrip()))
         lanes = Text(style="bright_black")
         for lane, units in self.memory.items():
             names = ", ".join(clean(self.titles.get(unit, unit)) for unit in units)
             lanes.append(f"{'   ' if lanes else ''}{lane}: ", style="bold").append(names or "empty")
         lanes.truncate(max(self.console.width - 1, 10), overflow="ellipsis")
-        return Group(_line(Text("…", style="dim"), draft), Text(self.draft.status, style="bright_black"), lanes)
+        return Group(_line(Text("…", style="dim"), provisional), Text(self.draft.status, style="bright_black"), lanes)
 
 
 def _history(data: dict[str, Any]) -> str:

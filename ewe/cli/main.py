@@ -8,19 +8,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ewe.cli.agent_run import agent
 from ewe.cli.batch_run import batch
 from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
 from ewe.cli.eval_factuality import factuality, world
-from ewe.cli.eval_locomo import locomo
-from ewe.cli.eval_memory import memory
 from ewe.cli.eval_qa import qa
 from ewe.cli.eval_run import report
 from ewe.cli.generate import chat, generate
 from ewe.cli.index import index_app
 from ewe.cli.judge import judge_app
-from ewe.cli.memory import memory_app
 from ewe.cli.model import doctor, model_app
 from ewe.cli.options import expand_groups
 from ewe.cli.route import route
@@ -28,6 +24,7 @@ from ewe.cli.serve import serve
 from ewe.cli.terminal import INTERRUPTED, say
 from ewe.cli.validate import validate
 from ewe.cli.verify import verify
+from ewe.config.addons import longterm
 from ewe.errors import EWEError
 
 
@@ -57,8 +54,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"ewe {version('ewe-engine')}")
         raise typer.Exit
 
@@ -77,12 +74,13 @@ def root(
 
 eval_app = typer.Typer(no_args_is_help=True, help="Measure decoding policies, and how memory is read.")
 
+memories = longterm("commands")
 
-for evaluation in (factuality, world, report, qa, memory, locomo):
+for evaluation in (factuality, world, report, qa, memories.memory, memories.locomo):
     eval_app.command()(expand_groups(evaluation))
-for command in (demo, generate, chat, agent, serve, route, batch, verify, doctor, validate, collect_env):
+for command in (demo, generate, chat, memories.agent, serve, route, batch, verify, doctor, validate, collect_env):
     app.command(command.__name__.replace("_", "-"))(expand_groups(command))
-groups = {"index": index_app, "memory": memory_app, "model": model_app, "judge": judge_app, "eval": eval_app}
+groups = {"index": index_app, "memory": memories.app, "model": model_app, "judge": judge_app, "eval": eval_app}
 for name, group in groups.items():
     app.add_typer(group, name=name)
 

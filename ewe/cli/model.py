@@ -105,12 +105,12 @@ def _diagnose(config: Config, tally: Tally) -> None:
         diagnose(config, loaded, tally, lambda: advance(config.model.name))
 
 
-def _table(found: Diagnosis) -> FittingTable:
+def _table(diagnosis: Diagnosis) -> FittingTable:
     from ewe.evaluation.doctor import SEVERAL
     from ewe.evaluation.tables import rich_table
 
-    rows = [["not at all", str(found.nothing), "-"]]
-    for item in (found.prompt, *found.units):
+    rows = [["not at all", str(diagnosis.nothing), "-"]]
+    for item in (diagnosis.prompt, *diagnosis.units):
         place = f"as a unit, placement {item.placement}" if item.placement else "in the prompt"
         rows.append([place, str(item.one), str(item.several)])
     titles = ["the passage is given", "alone", f"with {SEVERAL - 1} others"]

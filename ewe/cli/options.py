@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from datetime import datetime
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from ewe.cli.engine import as_assignments
-from ewe.longterm.records import Scope
 from ewe.types.sampling_params import SamplingParams
 
 _setting = partial(typer.Option, rich_help_panel="Model and settings")
@@ -129,29 +127,6 @@ JSONSchema = Annotated[
 Host = Annotated[str | None, server(help="Address to listen on.", show_default="127.0.0.1")]
 Port = Annotated[int | None, server(help="Port to listen on.", show_default="8000")]
 
-# Of `ewe memory`.
-MemoryPlace = Annotated[
-    str,
-    typer.Argument(help="The folder of the memories, or a postgresql:// URL.", metavar="DIR", show_default=False),
-]
-OneJSON = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
-EncoderName = Annotated[
-    str | None, typer.Option("--encoder", help="Sentence encoder (folder or hub id).", show_default="the built-in one")
-]
-Everybody = Annotated[bool, typer.Option("--all", help="The memories of all users and agents.")]
-JudgeName = Annotated[str, typer.Option("--judge", help="builtin, base, a folder or hub id, or openai:MODEL@URL.")]
-JudgeIfAny = Annotated[
-    str | None,
-    typer.Option(
-        "--judge",
-        help="Compare new memories by this judge, too: builtin, base, a folder or hub id, or openai:MODEL@URL.",
-        show_default="by their words",
-    ),
-]
-AsOf = Annotated[
-    datetime | None, typer.Option("--as-of", help="What held at this time (UTC), as it was.", show_default="now")
-]
-
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
@@ -181,21 +156,6 @@ class ServedEngineOptions(EngineOptions):
     model: ModelArgument = None
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Whose memories are meant."""
-
-    user: Annotated[
-        str, typer.Option(help="Whose memories; nobody's in particular without it.", show_default=False)
-    ] = ""
-    agent: Annotated[str, typer.Option(help="With which agent; any without it.", show_default=False)] = ""
-
-    @property
-    def scope(self) -> Scope:
-        """The same as memories name it."""
-        return Scope(self.user, self.agent)
-
-
 def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer takes it: in place of each parameter whose type is a dataclass, one option per field."""
     groups: dict[str, Any] = {}
@@ -205,10 +165,11 @@ def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
         if is_dataclass(hints[name]):
             groups[name] = hints[name]
             own = get_type_hints(hints[name], include_extras=True)
-            parameters += [
-                Parameter(item.name, Parameter.KEYWORD_ONLY, default=_default(item), annotation=own[item.name])
-                for item in fields(hints[name])
-            ]
+            for item in fields(hints[name]):
+                default = Parameter.empty if item.default is MISSING else item.default
+                parameters.append(
+                    Parameter(item.name, Parameter.KEYWORD_ONLY, default=default, annotation=own[item.name])
+                )
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
@@ -221,10 +182,6 @@ def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
-
-
-def _default(item: Field[Any]) -> Any:
-    return Parameter.empty if item.default is MISSING else item.default
 
 
 def sampling_params(values: Mapping[str, Any]) -> SamplingParams:

@@ -24,7 +24,7 @@ class Pace:
     def __init__(self, total: int, done: int = 0, clock: Clock = time.monotonic) -> None:
         self._total, self._done, self._clock = total, done, clock
         self._before = done
-        self._begun = self._told = clock()
+        self._begun = self._shown_at = clock()
 
     def count(self) -> None:
         """One step more is done."""
@@ -43,9 +43,9 @@ class Pace:
     def line(self, what: str) -> str:
         """Where the run is; empty if that was told less than five seconds ago."""
         now = self._clock()
-        if now - self._told < _EVERY_S:
+        if now - self._shown_at < _EVERY_S:
             return ""
-        self._told = now
+        self._shown_at = now
         left = (now - self._begun) / (self._done - self._before) * (self._total - self._done)
         return f"{what}: {self._done} of {self._total}, about {duration(left)} left"
 
@@ -63,9 +63,9 @@ def counted_progress(what: str, total: int, done: int = 0, others: int = 0) -> I
         def advance(doing: str, seconds: float | None = None) -> None:
             pace.count()
             bar.update(task, advance=1, description=doing)
-            told = pace.estimate(others, seconds) or (pace.line(doing) if bar.disable else "")
-            if told:
-                bar.console.print(f"ewe: {told}", markup=False, highlight=False, soft_wrap=True)
+            line = pace.estimate(others, seconds) or (pace.line(doing) if bar.disable else "")
+            if line:
+                bar.console.print(f"ewe: {line}", markup=False, highlight=False, soft_wrap=True)
 
         yield advance
 

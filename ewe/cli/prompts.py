@@ -49,8 +49,8 @@ def read_prompts(argument: str | None, file: Path | None) -> list[Prompt]:
     if not lines:
         raise InvalidRequestError(f"{name} holds no prompt")
     if name.endswith(".jsonl") or _is_object(lines[0]):
-        found = json_lines(text, name)
-        prompts = [_from_json(value, place, index) for index, (place, value) in enumerate(found)]
+        rows = json_lines(text, name)
+        prompts = [_from_json(value, place, index) for index, (place, value) in enumerate(rows)]
     else:
         prompts = [Prompt(str(index), line.rstrip("\r")) for index, line in enumerate(lines)]
     twice = next((one for one, count in Counter(prompt.id for prompt in prompts).items() if count > 1), None)

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
-from ewe.cli.findings_file import refuse_differences, write_durably
+from ewe.cli.findings_file import refuse_differences
 from ewe.cli.prompts import Prompt
 from ewe.errors import InvalidRequestError
+from ewe.text.append_log import AppendLog
 from ewe.text.jsonable import jsonable
 from ewe.types import Generation
 
@@ -19,8 +21,8 @@ def record(prompt: Prompt, generation: Generation) -> str:
     """One result as one line of JSON: the prompt's id, its conversation if it is one, the generation without trace."""
     fields = jsonable(generation)
     del fields["trace"]  # --trace and --html hold it; here it would be most of the file
-    asked = {"id": prompt.id} | ({"messages": jsonable(prompt.messages)} if prompt.messages else {})
-    return json.dumps({**asked, **fields}, ensure_ascii=False)
+    request = {"id": prompt.id} | ({"messages": jsonable(prompt.messages)} if prompt.messages else {})
+    return json.dumps({**request, **fields}, ensure_ascii=False)
 
 
 def settings_path(path: Path) -> Path:
@@ -41,18 +43,17 @@ class ResultFile:
         check_settings(path, settings)
         self.done, keep = _scan(path, prompts, copies)
         note_settings(path, bool(keep), settings)
-        self._file: BinaryIO = path.open("ab")
-        self._file.truncate(keep)
+        self._log = AppendLog(path, keep)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._log.close()
 
     def add(self, prompt: Prompt, generations: Sequence[Generation]) -> None:
         """Appends all answers of the next prompt."""
-        write_durably(self._file, "".join(f"{record(prompt, generation)}\n" for generation in generations))
+        self._log.append("".join(f"{record(prompt, generation)}\n" for generation in generations))
 
 
 def check_settings(path: Path, settings: Mapping[str, Any]) -> None:
@@ -79,9 +80,9 @@ def note_settings(path: Path, has_results: bool, settings: Mapping[str, Any]) ->
                 "results were written (older versions wrote none); choose another --output, or move the file away"
             )
         return
-    told = {"ewe": version("ewe-engine"), "settings": settings}
-    with beside.open("wb") as file:
-        write_durably(file, json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+    settings_line = {"ewe": version("ewe-engine"), "settings": settings}
+    with closing(AppendLog(beside, 0)) as log:
+        log.append(json.dumps(settings_line, indent=2, ensure_ascii=False) + "\n")
 
 
 def _scan(path: Path, prompts: Sequence[Prompt], copies: int) -> tuple[int, int]:
@@ -99,12 +100,12 @@ def _scan(path: Path, prompts: Sequence[Prompt], copies: int) -> tuple[int, int]
 
 def _check(path: Path, number: int, line: bytes, prompt: Prompt, index: int) -> None:
     try:
-        found: Any = json.loads(line)
+        head: Any = json.loads(line)
     except ValueError as error:
         raise _foreign(path, number + 1, "it is not JSON") from error
     expected = {"id": prompt.id, "prompt": prompt.text, "messages": prompt.messages or None, "index": index}
     for key, value in expected.items():
-        if not isinstance(found, dict) or found.get(key) != jsonable(value):
+        if not isinstance(head, dict) or head.get(key) != jsonable(value):
             raise _foreign(path, number + 1, f"expected {key} {value!r}")
 
 

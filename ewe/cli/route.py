@@ -104,9 +104,9 @@ def _find_passage(config: Config) -> FindPassage | None:
 
     def find(question: str) -> str:
         try:
-            [found] = retriever.retrieve([question], 1)
+            [hits] = retriever.retrieve([question], 1)
         except DatastoreError:  # for the servers to tell: here it only helps to choose one
             return ""
-        return (found[0].passage.title or found[0].passage.id) if found else ""
+        return (hits[0].passage.title or hits[0].passage.id) if hits else ""
 
     return find

@@ -129,8 +129,8 @@ class LiveText(TextView):
         text = self._line.copy()
         if self._withdrawn:
             text.append(" " if text else "").append(clean(self._withdrawn).strip(), "strike red")
-        draft = self._draft.rendered(self._position)
-        blanks = len(draft.plain) - len(draft.plain.lstrip())
-        text.append(" " if text and not blanks else "").append_text(draft if text else draft[blanks:])
+        provisional = self._draft.rendered(self._position)
+        blanks = len(provisional.plain) - len(provisional.plain.lstrip())
+        text.append(" " if text and not blanks else "").append_text(provisional if text else provisional[blanks:])
         status = Text(self._draft.status, style="bright_black")
         return Group(text, status) if status else text

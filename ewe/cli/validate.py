@@ -27,16 +27,16 @@ def validate(
     """
     failed = 0
     for file in files:
-        found = _found(file, settings_only)
-        failed += bool(found.problems)
-        print(f"{file}: {'not valid' if found.problems else 'ok'}")
-        for line in (*found.problems, *(f"note: {note}" for note in found.notes)):
+        findings = _findings(file, settings_only)
+        failed += bool(findings.problems)
+        print(f"{file}: {'not valid' if findings.problems else 'ok'}")
+        for line in (*findings.problems, *(f"note: {note}" for note in findings.notes)):
             print(f"  {line}")
     if failed:
         raise typer.Exit(1)
 
 
-def _found(file: Path, settings_only: bool) -> Found:
+def _findings(file: Path, settings_only: bool) -> Found:
     try:
         if SERVER_GROUP not in load_yaml(file):
             config = Config.from_yaml(file)

@@ -150,7 +150,7 @@ def resolve_config(model: str | None, config: Any) -> Config:
     elif config is not None:
         values = dict(config)
     elif model in (None, "builtin"):
-        values = load_yaml(Path(str(files("ewe"))) / "world" / "builtin.yaml")
+        values = load_yaml(Path(str(files("ewe"))) / "evaluation" / "world" / "builtin.yaml")
     else:
         values = {}
     if model is not None:

@@ -44,7 +44,7 @@ class ModelConfig(Settings):
         splitting = [name for name, is_set in splits.items() if is_set]
         if len(splitting) > 1:
             raise ValueError("tensor_parallel splits every layer, and device_map moves whole ones: set one of them")
-        asked = {
+        requested = {
             "model.adapter (merge it into a checkpoint first)": self.adapter is not None,
             "model.adapters": bool(self.adapters),
             "model.weights": self.weights != AUTO,
@@ -52,7 +52,7 @@ class ModelConfig(Settings):
             "load_format dummy": self.load_format == "dummy",
             "a GGUF file": self.name.endswith(".gguf"),
         }
-        refused = [name for name, is_set in asked.items() if is_set]
+        refused = [name for name, is_set in requested.items() if is_set]
         if splitting and refused:
             raise ValueError(f"{splitting[0]} splits a checkpoint as it is, and cannot with {' or '.join(refused)}")
         if self.compile and self.adapters:

@@ -70,11 +70,11 @@ def read_adapter(model: Any, folder: Path) -> Adapter:
     if more := [name for name in _PLAIN if getattr(settings, name, None) not in _PLAIN[name]]:
         raise _misfit(folder, model, f"with {', '.join(more)} it can only be merged: name it in model.adapter")
     wrapped = _wrapped(model, folder, settings, tensors)
-    found = {name: module for name, module in model.named_modules() if isinstance(module, LoraLayer)}
+    adapted = {name: module for name, module in model.named_modules() if isinstance(module, LoraLayer)}
     output = model.get_output_embeddings()
-    layers = {name: _low_rank(module, model.dtype) for name, module in found.items() if module.lora_A}
+    layers = {name: _low_rank(module, model.dtype) for name, module in adapted.items() if module.lora_A}
     wrapped.unload()
-    if len(layers) < len(found) or output is not model.get_output_embeddings():
+    if len(layers) < len(adapted) or output is not model.get_output_embeddings():
         raise _misfit(folder, model, "it changes an embedding or the output layer: name it in model.adapter")
     if any(".experts." in name for name in layers):
         raise _misfit(folder, model, "experts see some tokens of a pass only: name it in model.adapter")
@@ -124,16 +124,16 @@ def _read(folder: Path) -> tuple[Any, dict[str, Tensor], GenerationConfig | None
     return settings, tensors, generation
 
 
-def _refuse_misfit(folder: Path, model: Any, expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
-    unknown, missing = found.keys() - expected.keys(), expected.keys() - found.keys()
+def _refuse_misfit(folder: Path, model: Any, expected: Mapping[str, Tensor], actual: Mapping[str, Tensor]) -> None:
+    unknown, missing = actual.keys() - expected.keys(), expected.keys() - actual.keys()
     if unknown:
         raise _misfit(folder, model, f"the model has no place for {_some(unknown)}")
     if missing:
         raise _misfit(folder, model, f"it lacks {_some(missing)}")
     shapes = [
-        f"{name} is {list(found[name].shape)}, needed is {list(tensor.shape)}"
+        f"{name} is {list(actual[name].shape)}, needed is {list(tensor.shape)}"
         for name, tensor in expected.items()
-        if found[name].shape != tensor.shape
+        if actual[name].shape != tensor.shape
     ]
     if shapes:
         raise _misfit(folder, model, _some(shapes))

@@ -92,9 +92,9 @@ class Registry:
     def make(self, name: str, **given: Any) -> Any:
         """What the factory makes; it is handed those of `given` that its parameters name. Raises ConfigError."""
         factory = self.get(name)
-        wanted = signature(factory).parameters
-        takes_all = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in wanted.values())
-        return factory(**{key: value for key, value in given.items() if takes_all or key in wanted})
+        parameters = signature(factory).parameters
+        takes_all = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
+        return factory(**{key: value for key, value in given.items() if takes_all or key in parameters})
 
     def _plugins(self, group: str = "") -> dict[str, EntryPoint]:
         from importlib.metadata import entry_points  # 20 ms that settings with built-in names do not need
@@ -115,6 +115,8 @@ class Registry:
         return factory
 
 
+BUILTIN_DATASTORE = "ewe.evaluation.world.builtin:builtin_datastore"
+
 RETRIEVERS = Registry(
     "retriever",
     "ewe.retrievers",
@@ -130,7 +132,7 @@ VERIFIERS = Registry(
     "ewe.verifiers",
     {
         "claims": "ewe.verification.open_verifier:make_claim_verifier",
-        "builtin": "ewe.world.verifier:make_world_verifier",
+        "builtin": "ewe.evaluation.world.verifier:make_world_verifier",
     },
     (AUTO, NONE),
     {"values": "claims"},

@@ -43,7 +43,7 @@ class InputProcessor(RequestTokenizer):
             policy=self.config.policy,
             settings=self.config.model_dump(mode="json"),
         )
-        documents = [ScoredPassage(passage, 0.0) for passage in self.passages(request)]
+        documents = [ScoredPassage(passage, 0.0) for passage in tokenized.passages]
         self.memory_manager.plan(first, documents, Lane.RETRIEVAL, required=True)
         return first
 

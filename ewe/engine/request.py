@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from ewe.config.memory_mark import PlacedPrompt
 from ewe.engine.stream_events import StreamEvent
@@ -105,6 +105,11 @@ class TokenizedRequest:
     def user_text(self) -> str:
         """What the user says in it, without its topic."""
         return self.original.question if self.original.question.strip() else self.prompt
+
+    @property
+    def passages(self) -> Sequence[Passage]:
+        """Its documents, which are passages since it was checked."""
+        return cast(Sequence[Passage], self.original.documents or ())
 
     @property
     def num_prompt_tokens(self) -> int:

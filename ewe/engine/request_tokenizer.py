@@ -16,7 +16,7 @@ from ewe.engine.request import Request, TokenizedRequest, check_closed_world, ch
 from ewe.engine.units.control_tokens import PlainEncoder
 from ewe.errors import InvalidRequestError, PromptTooLongError
 from ewe.text.control_marks import MARK, unmarked
-from ewe.types import MemoryOptions, Passage
+from ewe.types import MemoryOptions
 from ewe.types.sampling_params import SamplingParams
 
 
@@ -49,18 +49,15 @@ class RequestTokenizer:
     limits: Limits
 
     def prepare(self, request_id: str, request: Request) -> TokenizedRequest:
-        """The request as it runs.
+        """The request as it runs, its documents as passages.
 
         Raises InvalidRequestError for an empty or over-long prompt, ids outside the vocabulary, documents that cannot
         be used, or memories where none are kept.
         """
         check_closed_world(request.closed_world, self.limits.unchecked)
         request = self._with_adapter(request)
-        return self.tokenize(request_id, request, len(self.passages(request)))
-
-    def passages(self, request: Request) -> list[Passage]:
-        """The request's documents; raises InvalidRequestError for those that cannot be used."""
-        return request.passages(self.config.memory.retrieval_units, self.tokenizer is not None)
+        passages = request.passages(self.config.memory.retrieval_units, self.tokenizer is not None)
+        return self.tokenize(request_id, replace(request, documents=passages), len(passages))
 
     def _with_adapter(self, request: Request) -> Request:
         """The request, ended by what ends its adapter's answers, too; raises InvalidRequestError for an unknown one."""

@@ -131,10 +131,10 @@ def _ask(
 ) -> None:
     questions, by_name = builtin_questions(), {system.name: system for system in systems}
 
-    def take(found: Answer | Timing) -> None:
-        key = placement, by_name[found.system]
+    def take(result: Answer | Timing) -> None:
+        key = placement, by_name[result.system]
         tally.asked[key] += 1
-        tally.right[key] += isinstance(found, Answer) and found.contained
+        tally.right[key] += isinstance(result, Answer) and result.contained
         on_answer()
 
     pool = [question.passage for question in questions]
@@ -144,8 +144,8 @@ def _ask(
 
 def _left_out(questions: list[Question], systems: Iterable[System]) -> list[tuple[type[Answer], str, str]]:
     """What is not asked."""
-    asked = {system: _ASKED_WITH_ONE if system.k == 1 else _ASKED_ELSE for system in systems}
-    return [(Answer, question.id, system.name) for system in systems for question in questions[asked[system] :]]
+    limits = {system: _ASKED_WITH_ONE if system.k == 1 else _ASKED_ELSE for system in systems}
+    return [(Answer, question.id, system.name) for system in systems for question in questions[limits[system] :]]
 
 
 def most_answers() -> int:
@@ -156,25 +156,27 @@ def most_answers() -> int:
     return len(questions) * len(systems) - left_out
 
 
-def verdict(found: Diagnosis) -> list[str]:
+def verdict(diagnosis: Diagnosis) -> list[str]:
     """What was found in words, and what to set, a sentence each."""
-    prompt, best = found.prompt, found.best
+    prompt, best = diagnosis.prompt, diagnosis.best
     if prompt.one.share < _READS_PROMPTS:
-        said = [
+        sentences = [
             "This model makes little use of a passage even in its prompt: memory cannot do better. Take another model."
         ]
     elif best.one.share < _IN_PART * prompt.one.share:
-        said = ["This model does not read its memory: what it answers from its prompt it does not answer from a unit."]
+        sentences = [
+            "This model does not read its memory: what it answers from its prompt it does not answer from a unit."
+        ]
     else:
-        how = "reads" if found.reads_well else "reads in part"
-        said = [f"This model {how} one unit: {best.one} right answers, {prompt.one} from its prompt."]
+        how = "reads" if diagnosis.reads_well else "reads in part"
+        sentences = [f"This model {how} one unit: {best.one} right answers, {prompt.one} from its prompt."]
         if best.several.share < _READS * prompt.several.share:
-            said.append(
+            sentences.append(
                 f"Of {SEVERAL} units at once it reads less ({best.several}, {prompt.several} from its prompt): "
                 "keep few, with memory.retrieval_units and feedback.retrieval_top_k, or take an adapter trained for it."
             )
-    if best.placement and found.reads:
-        said.append(f"Set memory.placement to {best.placement}.")
-    if found.nothing.share > _KNOWS:
-        said.append(f"It answers {found.nothing} without any passage, so the figures say little.")
-    return said
+    if best.placement and diagnosis.reads:
+        sentences.append(f"Set memory.placement to {best.placement}.")
+    if diagnosis.nothing.share > _KNOWS:
+        sentences.append(f"It answers {diagnosis.nothing} without any passage, so the figures say little.")
+    return sentences

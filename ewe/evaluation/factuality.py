@@ -68,10 +68,10 @@ class Found:
     @classmethod
     def of(cls, records: Iterable[Record]) -> Self:
         """All of them, in order."""
-        found = cls()
+        all_of = cls()
         for record in records:
-            found.add(record)
-        return found
+            all_of.add(record)
+        return all_of
 
     def add(self, record: Record) -> None:
         """Takes in one record."""

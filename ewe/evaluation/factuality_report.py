@@ -90,18 +90,18 @@ def reports_of(runs: Sequence[Run], baseline: str | None = None) -> list[Report]
 
 def _report(runs: Sequence[Run], baseline: str | None) -> Report:
     settings = shared_settings(runs)
-    systems, found = merged(runs)
+    systems, recorded = merged(runs)
     chosen = baseline or next(label for label, one in systems.items() if one.name == settings["baseline"])
     if chosen not in systems:
         raise InvalidRequestError(unknown("system", chosen, list(systems)))
     name, fixed = settings["set"]["name"], settings["set"]["k"]
-    counts = {key: found.counts(key) for key in found.answers}
+    counts = {key: recorded.counts(key) for key in recorded.answers}
     graded = {key: item for key, item in counts.items() if item is not None}
     k = fixed or median_claims(graded.values())
     ks = tuple(max(float(round(share * k)), 1.0) for share in _CURVE)
     scores = {key: score_response(item, k) for key, item in graded.items()}
-    table = _Scored(found, graded, scores, ks, chosen, name)
-    answered = {label for label, _ in found.answers}
+    table = _Scored(recorded, graded, scores, ks, chosen, name)
+    answered = {label for label, _ in recorded.answers}
     rows = tuple(table.row(label, system) for label, system in systems.items() if label in answered)
     notes = tuple(_notes(settings, rows))
     return Report(name, settings["set"]["prompts"], k, bool(fixed), ks, chosen, settings["axis"], notes, rows)
@@ -111,7 +111,7 @@ def _report(runs: Sequence[Run], baseline: str | None) -> Report:
 class _Scored:
     """All answers of a table with their scores; from here on a row is a matter of its own."""
 
-    found: Found
+    records: Found
     counts: Mapping[Key, ClaimCounts]
     scores: Mapping[Key, ResponseScore]
     curve_ks: Sequence[float]
@@ -120,11 +120,11 @@ class _Scored:
 
     def row(self, label: str, system: System) -> Row:
         """The figures of one system."""
-        answers = {key: answer for key, answer in self.found.answers.items() if key[0] == label}
+        answers = {key: answer for key, answer in self.records.answers.items() if key[0] == label}
         counts = [self.counts[key] for key in answers if key in self.counts]
         scores = [self.scores[key] for key in answers if key in self.scores]
         supported, wall_s = sum(item.supported for item in counts), sum(answer.wall_s for answer in answers.values())
-        grades = [self.found.grades[key] for key in answers if key in self.found.grades]
+        grades = [self.records.grades[key] for key in answers if key in self.records.grades]
         total = {name: sum(answer.stats.get(name, 0) for answer in answers.values()) for name in _COSTS}
         return Row(
             system=label,
@@ -167,13 +167,13 @@ class _Scored:
         return [score.f1 - others[prompt].f1 for prompt, score in own.items() if prompt in others]
 
     def _refuted(self, key: Key) -> float:
-        claims = self.found.grades[key].claims if key in self.found.grades else ()
+        claims = self.records.grades[key].claims if key in self.records.grades else ()
         refuted = {text for text, verdict in claims if verdict == Verdict.REFUTED}
         return len(refuted) / max(len({text for text, _ in claims}), 1)
 
     def _wins(self, label: str) -> list[float]:
         """Per prompt the mean score of both orders."""
-        compared = (item for key, item in self.found.preferences.items() if key[0] == label)
+        compared = (item for key, item in self.records.preferences.items() if key[0] == label)
         return [fmean(item.scores) for item in compared if not item.error and item.against == self.baseline]
 
 
@@ -195,14 +195,14 @@ def _notes(settings: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[str]:
     if judges["same"]:
         yield "The judge is also what checked sentences while they were written: its figures flatter those systems."
     for row in rows:
-        told = {
+        holds_of = {
             f"{row.answers} of {prompts} prompts answered": row.answers < prompts,
             f"{row.failed} answers failed and score 0": row.failed,
             f"{row.ungraded} answers could not be graded and are left out": row.ungraded,
             f"{row.unread} sentences could not be read by the judge": row.unread,
         }
-        said = [text for text, holds in told.items() if holds]
-        if said:
-            yield f"{row.system}: {'; '.join(said)}."
+        notes = [text for text, holds in holds_of.items() if holds]
+        if notes:
+            yield f"{row.system}: {'; '.join(notes)}."
     if any(row.paper for row in rows):
         yield f"Paper: {PAPER['source']}."

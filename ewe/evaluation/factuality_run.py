@@ -45,32 +45,32 @@ class Job:
         return len(self.systems) * sum(len(part.items) for part in self.parts)
 
 
-def run(job: Job, found: Found, on_record: Callable[[Record], None]) -> None:
-    """Makes what `found` lacks; on_record hears of each record, which is in `found` by then.
+def run(job: Job, recorded: Found, on_record: Callable[[Record], None]) -> None:
+    """Makes what `recorded` lacks; on_record hears of each record, which is in `recorded` by then.
 
     An answer that cannot be had is recorded with its error. So is a grade or a comparison, to be tried again by the
     next run; after three of them in a row JudgeError is raised.
     """
 
     def take(record: Record) -> None:
-        found.add(record)
+        recorded.add(record)
         on_record(record)
 
-    write(job, found, take)
+    write(job, recorded, take)
     judged = _patient(take)
     for part in job.parts:
         for item, system in product(part.items, job.systems):
-            if found.lacks_grade((system.name, item.id)):
-                judged(_grade(part.grader, item, found.answers[system.name, item.id]))
+            if recorded.lacks_grade((system.name, item.id)):
+                judged(_grade(part.grader, item, recorded.answers[system.name, item.id]))
     if job.comparer is not None:
-        _compare(job, job.comparer, found, _patient(take))
+        _compare(job, job.comparer, recorded, _patient(take))
 
 
-def write(job: Job, found: Found, take: Callable[[Record], None]) -> None:
+def write(job: Job, recorded: Found, take: Callable[[Record], None]) -> None:
     """Has the answers written that are not there yet."""
     loaded: tuple[ModelConfig, LoadedModel] | None = None
     for system, part in product(job.systems, job.parts):
-        items = [item for item in part.items if (system.name, item.id) not in found.answers]
+        items = [item for item in part.items if (system.name, item.id) not in recorded.answers]
         if not items:
             continue
         config = job.config.override(system.settings)
@@ -122,38 +122,38 @@ async def _write(llm: AsyncLLM, item: Item, params: SamplingParams) -> Generatio
 
 def _grade(grader: Grader, item: Item, answer: Answer) -> Grade:
     try:
-        found = grader.grade(item, answer.text) if answer.text else Graded()
+        graded = grader.grade(item, answer.text) if answer.text else Graded()
     except EWEError as error:
         return Grade(answer.system, answer.prompt, error=str(error))
-    claims = [[claim.text, claim.verdict.value] for claim in found.claims]
+    claims = [[claim.text, claim.verdict.value] for claim in graded.claims]
     return Grade(
         answer.system,
         answer.prompt,
         claims,
-        found.unread,
-        off_subject=found.off_subject,
-        sentences=found.sentences,
-        repeated=found.repeated,
+        graded.unread,
+        off_subject=graded.off_subject,
+        sentences=graded.sentences,
+        repeated=graded.repeated,
     )
 
 
-def _compare(job: Job, comparer: Completer, found: Found, take: Callable[[Preference], None]) -> None:
+def _compare(job: Job, comparer: Completer, recorded: Found, take: Callable[[Preference], None]) -> None:
     """Compares every answer with the baseline's to the same prompt, both orders."""
     questions = {item.id: item.question for part in job.parts for item in part.items}
     keys = [
         (system.name, prompt)
         for prompt, system in product(questions, job.systems)
-        if found.lacks_preference((system.name, prompt), job.baseline)
+        if recorded.lacks_preference((system.name, prompt), job.baseline)
     ]
     for first in range(0, len(keys), _COMPARED_AT_ONCE):
         batch = keys[first : first + _COMPARED_AT_ONCE]
-        asked = [
-            (questions[prompt], found.answers[system, prompt].text, found.answers[job.baseline, prompt].text)
+        pairs = [
+            (questions[prompt], recorded.answers[system, prompt].text, recorded.answers[job.baseline, prompt].text)
             for system, prompt in batch
         ]
-        for (system, prompt), told in zip(batch, compare(comparer, asked), strict=True):
-            error = str(told) if isinstance(told, EWEError) else ""
-            take(Preference(system, prompt, job.baseline, told if isinstance(told, list) else (), error))
+        for (system, prompt), outcome in zip(batch, compare(comparer, pairs), strict=True):
+            error = str(outcome) if isinstance(outcome, EWEError) else ""
+            take(Preference(system, prompt, job.baseline, outcome if isinstance(outcome, list) else (), error))
 
 
 def _patient(take: Callable[[Record], None]) -> Callable[[Grade | Preference], None]:

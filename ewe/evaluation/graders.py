@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from ewe.engine.text_checker import check_text
 from ewe.errors import JudgeError
 from ewe.evaluation.prompt_sets import Item, PromptSet
+from ewe.evaluation.world.grader import grade
+from ewe.evaluation.world.people import Fact
+from ewe.evaluation.world.world import World, WorldPrompt
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.source import PassageSource
 from ewe.text.check_result import NO_CLAIM, REPETITIONS, CheckedSentence, is_failure
@@ -14,9 +17,6 @@ from ewe.types import Claim, Passage, Verdict
 from ewe.types.protocols import Verifier
 from ewe.verification.endpoint.protocol import Completer, CompletionError, complete_each
 from ewe.verification.judges.llm_judge import quote
-from ewe.world.grader import grade
-from ewe.world.people import Fact
-from ewe.world.world import World, WorldPrompt
 
 Pair = tuple[str, str, str]
 """Question, answer, the baseline's answer."""
@@ -79,9 +79,10 @@ class WorldGrader:
 
     def grade(self, item: Item, text: str) -> Graded:
         """Every fact that the text states, once."""
-        found = grade(self._world, self._prompts[item.id], text)
-        stated = [(fact, Verdict.SUPPORTED) for fact in found.true] + [(fact, Verdict.REFUTED) for fact in found.false]
-        return Graded(sorted((_claim(*item) for item in stated), key=lambda claim: claim.text), len(found.unparsed))
+        graded = grade(self._world, self._prompts[item.id], text)
+        stated = [(fact, Verdict.SUPPORTED) for fact in graded.true]
+        stated += [(fact, Verdict.REFUTED) for fact in graded.false]
+        return Graded(sorted((_claim(*item) for item in stated), key=lambda claim: claim.text), len(graded.unparsed))
 
 
 Grader = JudgeGrader | WorldGrader
@@ -138,14 +139,14 @@ def compare(completer: Completer, pairs: Sequence[Pair]) -> list[list[float] | C
     Equal answers are as good as each other and an empty one is worse than any other, without asking. An error stands
     for a pair of which the model said nothing usable in one of the orders.
     """
-    asked = [at for at, (_, own, other) in enumerate(pairs) if own and other and own != other]
+    places = [at for at, (_, own, other) in enumerate(pairs) if own and other and own != other]
     prompts = [
         _PROMPT.format(question=quote(question), first=quote(first), second=quote(second))
-        for question, own, other in (pairs[at] for at in asked)
+        for question, own, other in (pairs[at] for at in places)
         for first, second in ((own, other), (other, own))
     ]
-    told = iter(complete_each(completer, prompts)) if prompts else iter(())
-    scores = {at: _scores(next(told), next(told)) for at in asked}
+    replies = iter(complete_each(completer, prompts)) if prompts else iter(())
+    scores = {at: _scores(next(replies), next(replies)) for at in places}
     return [scores[at] if at in scores else [_unasked(own, other)] * 2 for at, (_, own, other) in enumerate(pairs)]
 
 

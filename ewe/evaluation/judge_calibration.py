@@ -79,8 +79,8 @@ def asking(llm: LLM) -> Ask:
 
     def ask(pairs: Sequence[Pair]) -> Floats:
         logits = np.full((len(pairs), 3), np.nan)
-        asked, found = letter_logits(score, question, pairs)
-        logits[asked] = found
+        requested, answered = letter_logits(score, question, pairs)
+        logits[requested] = answered
         return logits
 
     return ask
@@ -90,9 +90,9 @@ def logits_of(ask: Ask, claims: Sequence[LabelledClaim], advance: Callable[[], o
     """float64 [claims, 3]; advance: told of each claim. Raises JudgeError for a claim the model has no room for."""
     rows: list[Floats] = []
     for first in range(0, len(claims), _AT_ONCE):
-        asked = claims[first : first + _AT_ONCE]
-        rows.append(ask([claim.pair for claim in asked]))
-        for _ in asked:
+        batch = claims[first : first + _AT_ONCE]
+        rows.append(ask([claim.pair for claim in batch]))
+        for _ in batch:
             advance()
     logits = np.concatenate(rows)
     if not np.isfinite(logits).all():
@@ -127,17 +127,17 @@ def fit(logits: Floats, labels: Ints) -> tuple[tuple[float, float, float], float
     """
     centred = logits - logits.mean(axis=1, keepdims=True)
     inputs = np.stack([centred, *(np.broadcast_to(np.eye(3)[side], centred.shape) for side in (0, 1))], axis=2)
-    wanted = np.eye(3)[labels]
-    found = np.array([1.0 / max(1.0, float(centred.std())), 0.0, 0.0])
+    targets = np.eye(3)[labels]
+    weights = np.array([1.0 / max(1.0, float(centred.std())), 0.0, 0.0])
     for _ in range(_STEPS):
-        shares = _softmax(inputs @ found)
-        gradient = np.einsum("ncf,nc->f", inputs, shares - wanted) + _DECAY * found
+        shares = _softmax(inputs @ weights)
+        gradient = np.einsum("ncf,nc->f", inputs, shares - targets) + _DECAY * weights
         mean = np.einsum("ncf,nc->nf", inputs, shares)
         curvature = np.einsum("ncf,nc,ncg->fg", inputs, shares, inputs) - mean.T @ mean + _DECAY * np.eye(3)
         step = np.linalg.solve(curvature, gradient)
-        found = found - step / max(1.0, float(np.abs(step).max()))
-    slope = max(float(found[0]), _LEAST_SLOPE)
-    return (-float(found[1]) / slope, -float(found[2]) / slope, 0.0), 1.0 / slope
+        weights = weights - step / max(1.0, float(np.abs(step).max()))
+    slope = max(float(weights[0]), _LEAST_SLOPE)
+    return (-float(weights[1]) / slope, -float(weights[2]) / slope, 0.0), 1.0 / slope
 
 
 def choose(probabilities: Floats, labels: Ints, side: int) -> float | None:

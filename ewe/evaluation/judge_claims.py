@@ -66,8 +66,8 @@ def _claim(line: str, place: str) -> LabelledClaim:
     try:
         row: Mapping[str, Any] = json.loads(line)
         passages = tuple(
-            Passage(str(number), str(told["text"]), str(told.get("title", "")))
-            for number, told in enumerate(row["passages"])
+            Passage(str(number), str(source["text"]), str(source.get("title", "")))
+            for number, source in enumerate(row["passages"])
         )
         label, text = _LABELS[row["label"]], str(row["claim"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:

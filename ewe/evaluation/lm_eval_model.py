@@ -73,10 +73,10 @@ class EweLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
         """The answers to prompts; a prompt that leaves no room for its answer loses its beginning."""
         prompts, params = [], []
         for context, options in (request.args for request in requests):
-            wanted = normalize_gen_kwargs(options)
-            chosen = {name: wanted[name] for name in _SAMPLING if wanted.get(name) is not None}
-            stop = tuple(text for text in wanted["until"] if text)
-            params.append(SamplingParams(max_tokens=wanted["max_gen_toks"], stop=stop, **chosen))
+            requested = normalize_gen_kwargs(options)
+            chosen = {name: requested[name] for name in _SAMPLING if requested.get(name) is not None}
+            stop = tuple(text for text in requested["until"] if text)
+            params.append(SamplingParams(max_tokens=requested["max_gen_toks"], stop=stop, **chosen))
             prompts.append(self.tok_encode(context)[-(self.max_length - params[-1].max_tokens) :])
         texts = [answer.text for answer in self._run(prompts, params)]
         for request, text in zip(requests, texts, strict=True):

@@ -61,7 +61,7 @@ def merged(runs: Sequence[Run]) -> tuple[dict[str, System], Found]:
     """
     models = {about["settings"]["model"]["name"] for run in runs for about in run.settings["systems"].values()}
     systems: dict[str, System] = {}
-    found = Found()
+    recorded = Found()
     for run in runs:
         labels = {}
         for name, about in run.settings["systems"].items():
@@ -71,10 +71,10 @@ def merged(runs: Sequence[Run]) -> tuple[dict[str, System], Found]:
                 raise InvalidRequestError(f"{run.name}: {label!r} has other settings than in the files before it")
         for record in run.records:
             key = labels[record.system], record.prompt
-            if isinstance(record, Answer) and key in found.answers:
+            if isinstance(record, Answer) and key in recorded.answers:
                 raise InvalidRequestError(f"{run.name}: {key[0]!r} answered {key[1]!r} in a file before it already")
-            found.add(_renamed(record, labels))
-    return systems, found
+            recorded.add(_renamed(record, labels))
+    return systems, recorded
 
 
 def _renamed(record: Record, labels: Mapping[str, str]) -> Record:

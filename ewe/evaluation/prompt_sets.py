@@ -45,8 +45,8 @@ class PromptSet:
     @property
     def digest(self) -> str:
         """What tells these prompts from others."""
-        told = [(item.id, item.text, item.title) if item.title else (item.id, item.text) for item in self.items]
-        return sha256(repr(told).encode()).hexdigest()[:12]
+        rows = [(item.id, item.text, item.title) if item.title else (item.id, item.text) for item in self.items]
+        return sha256(repr(rows).encode()).hexdigest()[:12]
 
     def shard(self, index: int, count: int) -> Self:
         """Part `index` of `count` (from 1 on): every count-th prompt."""

@@ -46,17 +46,17 @@ def read_questions(path: Path, passages: Iterable[Passage] = ()) -> list[Questio
     try:
         text = path.read_text(encoding="utf-8")
         lines = _from_squad(json.loads(text)) if path.suffix == ".json" else _from_lines(text)
-        found = []
+        rows = []
         for number, values in enumerate(lines, 1):
-            found.append(_question(values, known, f"{path}:{number}"))
+            rows.append(_question(values, known, f"{path}:{number}"))
     except (OSError, ValueError) as error:
         raise error if isinstance(error, ConfigError) else ConfigError(f"cannot read {path}: {error}") from error
     except (LookupError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path} is not in SQuAD's format: {error}") from error
-    asked = [question for question in found if question.answers]
-    if not asked:
+    answerable = [question for question in rows if question.answers]
+    if not answerable:
         raise ConfigError(f"{path} holds no question with an answer")
-    return asked
+    return answerable
 
 
 def beside(question: Question, pool: Sequence[Passage], count: int) -> list[Passage]:

@@ -57,10 +57,10 @@ class Row:
 
 def summarise(systems: Sequence[str], answers: Iterable[Answer], timings: Iterable[Timing]) -> list[Row]:
     """A row for every system that has answered."""
-    said, timed = list(answers), list(timings)
+    given, timed = list(answers), list(timings)
     rows = []
     for system in systems:
-        own = [answer for answer in said if answer.system == system]
+        own = [answer for answer in given if answer.system == system]
         if own:
             rows.append(_row(system, own, [timing for timing in timed if timing.system == system]))
     return rows

@@ -59,9 +59,9 @@ class Job:
 
     def missing(self, done: Collection[Key]) -> int:
         """How many answers and timings are still to be made."""
-        asked = [(Answer, question) for question in self.questions]
+        jobs = [(Answer, question) for question in self.questions]
         timed = [(Timing, question) for question in self.questions[: self.num_timed]]
-        keys = [(kind, question.id, system.name) for kind, question in asked + timed for system in self.systems]
+        keys = [(kind, question.id, system.name) for kind, question in jobs + timed for system in self.systems]
         return sum(key not in done for key in keys)
 
 

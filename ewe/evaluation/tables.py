@@ -51,8 +51,8 @@ class Interval:
     def of_figure(cls, rows: NDArray[np.float64], figure: Callable[[NDArray[np.float64]], float], draws: int) -> Self:
         """A figure of at least one row, by drawing rows with replacement; the same at every call."""
         rng = np.random.default_rng(0)
-        found = [figure(rows[rng.integers(0, len(rows), len(rows))]) for _ in range(draws)]
-        low, high = np.quantile(found, (0.025, 0.975))
+        figures = [figure(rows[rng.integers(0, len(rows), len(rows))]) for _ in range(draws)]
+        low, high = np.quantile(figures, (0.025, 0.975))
         return cls(figure(rows), float(low), float(high))
 
     def __str__(self) -> str:

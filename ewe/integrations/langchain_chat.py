@@ -20,25 +20,25 @@ class ChatEWE(ChatOpenAI):
         self, response: dict[str, Any] | BaseModel, generation_info: dict[str, Any] | None = None
     ) -> ChatResult:
         result = super()._create_chat_result(response, generation_info)
-        told = response if isinstance(response, dict) else response.model_dump(warnings=False)
-        for generation, choice in zip(result.generations, told["choices"], strict=True):
-            _keep(generation.message, choice["message"], told)
+        body = response if isinstance(response, dict) else response.model_dump(warnings=False)
+        for generation, choice in zip(result.generations, body["choices"], strict=True):
+            _keep(generation.message, choice["message"], body)
         return result
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
     ) -> ChatGenerationChunk | None:
-        found = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
-        if found is not None:
+        generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        if generation is not None:
             choices = chunk.get("choices") or [{}]
-            _keep(found.message, choices[0].get("delta") or {}, chunk)
-        return found
+            _keep(generation.message, choices[0].get("delta") or {}, chunk)
+        return generation
 
 
-def _keep(message: BaseMessage, part: dict[str, Any], told: dict[str, Any]) -> None:
+def _keep(message: BaseMessage, part: dict[str, Any], body: dict[str, Any]) -> None:
     """Puts citations of a message or delta, and what the whole answer or chunk says beside it, into the message."""
     if part.get("annotations"):
         message.additional_kwargs["annotations"] = part["annotations"]
-    result = told.get("ewe")
+    result = body.get("ewe")
     if result and "event" not in result:  # events tell of the way to the answer
         message.response_metadata["ewe"] = result

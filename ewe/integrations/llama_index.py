@@ -27,12 +27,12 @@ class LongTermMemoryBlock(BaseMemoryBlock[str]):  # type: ignore[misc]  # no typ
     as_of: Time | None = None
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        asked = _told(messages or ())
-        return await asyncio.to_thread(self._recalled, asked[-1]["content"]) if asked else ""
+        spoken = _spoken(messages or ())
+        return await asyncio.to_thread(self._recalled, spoken[-1]["content"]) if spoken else ""
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        if self.learns and (told := _told(messages)):
-            await asyncio.to_thread(self.memory.add, told)
+        if self.learns and (spoken := _spoken(messages)):
+            await asyncio.to_thread(self.memory.add, spoken)
 
     def _recalled(self, query: str) -> str:
         used = self.memory.search(query, self.top_k, as_of=self.as_of)
@@ -40,11 +40,11 @@ class LongTermMemoryBlock(BaseMemoryBlock[str]):  # type: ignore[misc]  # no typ
         return json.dumps(rows, ensure_ascii=False) if rows else ""
 
 
-def _told(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+def _spoken(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
     """What the user says in some messages, each with when it was said, where it tells that."""
-    said = [message for message in messages if message.role == MessageRole.USER and message.content]
-    times = [message.additional_kwargs.get("created_at") for message in said]
+    own = [message for message in messages if message.role == MessageRole.USER and message.content]
+    times = [message.additional_kwargs.get("created_at") for message in own]
     return [
         {"role": "user", "content": one.content} | ({} if at is None else {"created_at": at})
-        for one, at in zip(said, times, strict=True)
+        for one, at in zip(own, times, strict=True)
     ]

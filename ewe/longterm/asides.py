@@ -61,8 +61,8 @@ _ASIDES = re.compile(
 
 def without_asides(sentence: str) -> str:
     """A sentence without what only adds to it, before, inside or behind; what is left says the same of the same."""
-    told = _LEAD_IN.sub("", _ADDRESS.sub("", without_opening(sentence.strip())))
-    return _INSERTED.sub("", _ASIDES.sub("", told))
+    rest = _LEAD_IN.sub("", _ADDRESS.sub("", without_opening(sentence.strip())))
+    return _INSERTED.sub("", _ASIDES.sub("", rest))
 
 
 def without_opening(part: str) -> str:
@@ -72,5 +72,5 @@ def without_opening(part: str) -> str:
 
 def without_ending(part: str) -> str:
     """A statement without what follows only for the task at hand, afterthoughts, smileys and full stops' spaces."""
-    told = _TRAILING.sub("", part).strip()
-    return _AFTERTHOUGHT.sub("", told) if _BEGINS_A_LIST.search(told) is None else told
+    rest = _TRAILING.sub("", part).strip()
+    return _AFTERTHOUGHT.sub("", rest) if _BEGINS_A_LIST.search(rest) is None else rest

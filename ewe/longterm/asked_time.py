@@ -76,14 +76,14 @@ class AskedDate:
             return 0.0
         if day.month not in self.months or (self.years and day.year not in self.years):
             return 0.0
-        near = not self.days or any(0 <= day.day - asked <= _DAYS_LATER for asked in self.days)
+        near = not self.days or any(0 <= day.day - date <= _DAYS_LATER for date in self.days)
         return 1.0 if near else 0.5
 
 
 def asked_date(query: str) -> AskedDate | None:
     """What a question names; None without a month."""
     folded = query.lower()
-    iso = [tuple(map(int, found)) for found in _ISO.findall(folded)]
+    iso = [tuple(map(int, match)) for match in _ISO.findall(folded)]
     months = {_MONTHS.index(one or other) + 1 for one, other in _MONTH.findall(folded)} | {month for _, month, _ in iso}
     if not months:
         return None
@@ -99,12 +99,12 @@ def asked_period(query: str, now: float) -> Period | None:
     "used to" and "before" at the end ask for all that was before.
     """
     folded = query.lower()
-    found = [(match, period) for match in _DATED.finditer(folded) if (period := _period_of(match)) is not None]
-    if len(found) > 1:  # between, or from ... to
-        begins, ends = ([getattr(period, side) for _, period in found] for side in ("begin", "end"))
+    matches = [(match, period) for match in _DATED.finditer(folded) if (period := _period_of(match)) is not None]
+    if len(matches) > 1:  # between, or from ... to
+        begins, ends = ([getattr(period, side) for _, period in matches] for side in ("begin", "end"))
         return Period(min(begins), max(ends))
-    if found:
-        match, period = found[0]
+    if matches:
+        match, period = matches[0]
         word = _BEHIND.search(folded[: match.start("bare") if match["bare"] else match.start()])
         return _from(word[1] if word else "", period)
     return _counted_back(folded, now)

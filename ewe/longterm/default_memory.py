@@ -98,5 +98,5 @@ def _encoder(store: MemoryStore, name: str | None) -> Encoder | None:
     """Meaning is searched, too, where there is an encoder without a download, or the store has vectors."""
     if name == NONE:
         return None
-    wanted = name is not None or builtin_encoder_path() is not None or store.embeddings.exist
-    return SentenceEncoder(name) if wanted else None
+    is_needed = name is not None or builtin_encoder_path() is not None or store.embeddings.exist
+    return SentenceEncoder(name) if is_needed else None

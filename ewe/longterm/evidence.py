@@ -41,16 +41,16 @@ class EvidenceBook:
     def feedback(self, scope: Scope, memory_id: str, correct: bool, by: MemorySource) -> Revision | None:
         """Somebody says that a memory is right or wrong; None if they said so already. Raises InvalidRequestError."""
         voice = f"feedback:{quote(by.kind, safe='')}:{quote(by.id, safe='')}:"
-        said = voice + ("correct" if correct else "incorrect")
+        mark = voice + ("correct" if correct else "incorrect")
         with self._store.transaction():
             memory = self._store.get(scope, memory_id)
             earlier = [piece for piece in self._pieces(memory) if piece.startswith(voice)]
-            if earlier and earlier[-1] == said:
+            if earlier and earlier[-1] == mark:
                 return None
             row = np.array([[1.0, 0.0, 0.0] if correct else [0.0, 1.0, 0.0]])
             veracity = self._update(memory, row, [_reliability(by.reliability, MOST_TRUSTED)], self._clock())
             change = Change(veracity, recall_uncertainty(veracity), correct=int(correct), incorrect=int(not correct))
-            return self._store.revise(scope, memory_id, change, at=self._clock(), reason="feedback", evidence=[said])
+            return self._store.revise(scope, memory_id, change, at=self._clock(), reason="feedback", evidence=[mark])
 
     def weigh(
         self, memory: Memory, passages: Sequence[Passage], reason: str, *, always: bool = False

@@ -69,22 +69,24 @@ class FactExtractor:
 
         Raises CompletionError where the model fails, JudgeError as the judge does.
         """
-        told = " ".join(sentence for sentence in sentences_of_turn(text) if _tells(sentence))
-        if not told:
+        statements = " ".join(sentence for sentence in sentences_of_turn(text) if _tells(sentence))
+        if not statements:
             return []
-        answer = self._chat(_conversation(speaker, told), _PARAMS)
+        answer = self._chat(_conversation(speaker, statements), _PARAMS)
         try:
             facts = json.loads(answer)["facts"]
         except (ValueError, KeyError, TypeError) as error:
             raise CompletionError(f"the model wrote no list of facts: {answer[:80]!r}") from error
-        said = words(f"{speaker} {told}")
-        known = {stem(form) for word in said for form in (word, f"{word}s")}  # I live, Ann lives
-        return self._entailed([fact for fact in dict.fromkeys(facts) if _is_fact(fact, known)], f"{speaker}: {told}")
+        spoken = words(f"{speaker} {statements}")
+        known = {stem(form) for word in spoken for form in (word, f"{word}s")}  # I live, Ann lives
+        return self._entailed(
+            [fact for fact in dict.fromkeys(facts) if _is_fact(fact, known)], f"{speaker}: {statements}"
+        )
 
-    def _entailed(self, facts: list[str], told: str) -> list[str]:
+    def _entailed(self, facts: list[str], premise: str) -> list[str]:
         if self._judge is None or not facts:
             return facts
-        rows = self._judge.judge([(told, fact) for fact in facts])
+        rows = self._judge.judge([(premise, fact) for fact in facts])
         return [fact for fact, row in zip(facts, rows, strict=True) if row[SUPPORTED] >= LEAST_STRENGTH]
 
 
@@ -99,9 +101,9 @@ class ConversationMemory:
 
         Raises CompletionError as the model does, JudgeError as the judge does.
         """
-        found = taken_from(self.extract, speaker, text)
-        told = [Memory("new", fact, "fact", source, scope, about) for fact, source, about in found]
-        new = [one for one in told if not self._service.knows(one)]
+        facts = taken_from(self.extract, speaker, text)
+        memories = [Memory("new", fact, "fact", source, scope, about) for fact, source, about in facts]
+        new = [one for one in memories if not self._service.knows(one)]
         return [self._service.add(one.content, scope, one.source, metadata=one.metadata, observed_at=at) for one in new]
 
 
@@ -111,12 +113,12 @@ def taken_from(extract: Extractor, speaker: str, text: str) -> list[tuple[str, M
     return [(fact, source, {"said_by": speaker, "said": text[:500]}) for fact in extract(speaker, text)]
 
 
-def _conversation(speaker: str, told: str) -> Conversation:
+def _conversation(speaker: str, statements: str) -> Conversation:
     messages = [{"role": "system", "content": _SYSTEM}]
     for name, text, facts in _EXAMPLES:
         answer = json.dumps({"facts": facts})
         messages += [{"role": "user", "content": _line(name, text)}, {"role": "assistant", "content": answer}]
-    return [*messages, {"role": "user", "content": _line(speaker, told)}]
+    return [*messages, {"role": "user", "content": _line(speaker, statements)}]
 
 
 def _line(speaker: str, text: str) -> str:
@@ -124,14 +126,14 @@ def _line(speaker: str, text: str) -> str:
 
 
 def _tells(sentence: str) -> bool:
-    said = words(sentence)
-    return len(said) >= _LEAST_WORDS and not sentence.endswith("?") and _YOU.isdisjoint(said)
+    spoken = words(sentence)
+    return len(spoken) >= _LEAST_WORDS and not sentence.endswith("?") and _YOU.isdisjoint(spoken)
 
 
 def _is_fact(fact: str, known: set[str]) -> bool:
     """Whether it can stand alone and keeps to what was said; known: the stems of that."""
-    found = words(fact)
-    telling = {stem(word) for word in found if word.partition("'")[0] not in FUNCTION_WORDS}
-    if addresses_the_reader(fact) or spells_control_tokens(fact) or is_personal(fact) or not _YOU.isdisjoint(found):
+    own = words(fact)
+    telling = {stem(word) for word in own if word.partition("'")[0] not in FUNCTION_WORDS}
+    if addresses_the_reader(fact) or spells_control_tokens(fact) or is_personal(fact) or not _YOU.isdisjoint(own):
         return False
-    return len(found) >= _LEAST_WORDS - 1 and fact.rstrip()[-1] in ".!" and telling <= known
+    return len(own) >= _LEAST_WORDS - 1 and fact.rstrip()[-1] in ".!" and telling <= known

@@ -45,31 +45,31 @@ _BEGINNINGS = (
 
 def lasts(statement: str) -> bool:
     """Whether a statement is worth keeping beyond the talk in which it was said."""
-    said = words(statement)
+    spoken = words(statement)
     return (
-        not set(said) <= _VAGUE
+        not set(spoken) <= _VAGUE
         and not is_said_in_passing(statement)
-        and (said[0] in _BEGINNINGS or said[0][-3:] == "ing" or not _AUXILIARIES.isdisjoint(said[1:4]))
-        and not _is_small_event(statement, said)
+        and (spoken[0] in _BEGINNINGS or spoken[0][-3:] == "ing" or not _AUXILIARIES.isdisjoint(spoken[1:4]))
+        and not _is_small_event(statement, spoken)
     )
 
 
-def _is_small_event(statement: str, said: list[str]) -> bool:
+def _is_small_event(statement: str, spoken: list[str]) -> bool:
     """Whether something that is over is told without when, where or who: "I dropped a glove"."""
     verb = next(
         (
             word
-            for word in said[: 3 if said[0] in ("i", "we") else 5]
+            for word in spoken[: 3 if spoken[0] in ("i", "we") else 5]
             if word in _AUXILIARIES | _LASTING or _is_past(word)
         ),
         "",
     )
     if verb in _HAVE:  # "I've put up egg boxes"
-        verb = next(iter(said[said.index(verb) + 1 :]), "")
+        verb = next(iter(spoken[spoken.index(verb) + 1 :]), "")
         verb = verb if (_is_past(verb) and verb != "got") or verb in _SAME else ""
     if not verb or verb in _AUXILIARIES | _LASTING:
         return False
-    return NUMBER_WORDS.keys().isdisjoint(said) and _PLACED.search(statement.partition(verb)[2]) is None
+    return NUMBER_WORDS.keys().isdisjoint(spoken) and _PLACED.search(statement.partition(verb)[2]) is None
 
 
 def _is_past(word: str) -> bool:

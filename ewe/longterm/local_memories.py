@@ -17,9 +17,9 @@ class LocalMemories:
     def __init__(self, service: MemoryService, owns_store: bool = False) -> None:
         self._service, self._owns_store = service, owns_store
 
-    def add(self, told: Sequence[Memory]) -> list[Memory]:
+    def add(self, memories: Sequence[Memory]) -> list[Memory]:
         """Remembers them, or finds the same words."""
-        return self._service.add_all(told)
+        return self._service.add_all(memories)
 
     def find(self, scope: Scope, memory_id: str, as_of: float | None) -> Memory | None:
         """The memory of this scope, as it is or was; None if there is none, or it did not hold then."""

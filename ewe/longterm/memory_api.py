@@ -99,15 +99,15 @@ class Memory:
         times = {"created_at": created_at, "observed_at": observed_at, "valid_from": valid_from}
         given: dict[str, Any] = {name: seconds(name, at) for name, at in times.items() if at is not None}
         given |= {"scope": self._scope, "kind": kind or ("fact" if infer or isinstance(messages, str) else "turn")}
-        said = source or self._source
+        word_of = source or self._source
         if isinstance(messages, str):
-            told = [records.Memory("new", messages, source=said, metadata=dict(metadata or {}), **given)]
+            memories = [records.Memory("new", messages, source=word_of, metadata=dict(metadata or {}), **given)]
         else:
-            told = [
+            memories = [
                 records.Memory("new", text, source=by, metadata={**about, **(metadata or {})}, **{**when, **given})
-                for text, by, about, when in self._told(messages, said, infer)
+                for text, by, about, when in self._statements(messages, word_of, infer)
             ]
-        return self._backend.add(told)
+        return self._backend.add(memories)
 
     def search(
         self, query: str, top_k: int = SEARCH_TOP_K, *, threshold: float | None = None, as_of: Time | None = None
@@ -180,15 +180,15 @@ class Memory:
             raise InvalidRequestError("name the user or the agent whose memories are to be deleted")
         return self._backend.delete(self._scope, None, scrub)
 
-    def _told(
-        self, messages: Mapping[str, Any] | Sequence[Mapping[str, Any]], said: MemorySource, infer: bool
+    def _statements(
+        self, messages: Mapping[str, Any] | Sequence[Mapping[str, Any]], word_of: MemorySource, infer: bool
     ) -> Iterable[tuple[str, MemorySource, dict[str, str], dict[str, float]]]:
         """What messages tell: text, whose word it is, what is to be known about it, and when it was said."""
         for message in check_conversation([messages] if isinstance(messages, Mapping) else messages):
             by_user, text, at = message["role"] == "user", message.get("content") or "", message.get("created_at")
             when = {} if at is None else {"observed_at": seconds("created_at", at)}
             if not infer and text.strip():
-                yield text, said if by_user else MemorySource(message["role"]), {"role": message["role"]}, when
+                yield text, word_of if by_user else MemorySource(message["role"]), {"role": message["role"]}, when
             elif infer and by_user:
                 for fact, source, about in taken_from(self._extract, message.get("name") or "The user", text):
                     yield fact, source, about, when
@@ -202,13 +202,13 @@ class Memory:
         return _there(self._find(memory_id, scopes, None), memory_id)
 
     def _find(self, memory_id: str, scopes: Iterable[Scope], as_of: float | None) -> records.Memory | None:
-        found = (self._backend.find(scope, memory_id, as_of) for scope in scopes)
-        return next((one for one in found if one is not None), None)
+        hits = (self._backend.find(scope, memory_id, as_of) for scope in scopes)
+        return next((one for one in hits if one is not None), None)
 
 
 def _own_word(user: str) -> MemorySource:
-    said = MemorySource("user", user)
-    return MemorySource(said.kind, said.id, write_time_prior(said))
+    source = MemorySource("user", user)
+    return MemorySource(source.kind, source.id, write_time_prior(source))
 
 
 def _at(name: str, time: Time | None) -> float | None:

@@ -12,7 +12,7 @@ from ewe.longterm.superseded import Superseded, Why
 class MemoryBackend(Protocol):
     """Where the memories lie: what `ewe.Memory` asks for, by scope and in seconds since 1970."""
 
-    def add(self, told: Sequence[Memory]) -> list[Memory]:
+    def add(self, memories: Sequence[Memory]) -> list[Memory]:
         """Remembers them in order; of each the memory that says the same words already, if there is one."""
 
     def find(self, scope: Scope, memory_id: str, as_of: float | None) -> Memory | None:

@@ -68,7 +68,7 @@ class MemorySearch:
         depth = max(_DEPTH, 2 * top_k)  # some of what is found may not hold any more
         with self._store.seeing(scopes):
             numbers = self._store.scope_numbers(scopes)
-            rows = [self._scores(*asked, numbers, depth, during) for asked in zip(queries, vectors, strict=True)]
+            rows = [self._scores(*pair, numbers, depth, during) for pair in zip(queries, vectors, strict=True)]
             return [self._best(scores, scopes, top_k) for scores in rows]
 
     def _scores(
@@ -84,11 +84,11 @@ class MemorySearch:
         moments = self._store.moments(list(scores), scopes)
         beside = {number + step for number, moment in moments.items() if moment.is_turn for step in (-1, 1)}
         moments |= self._store.moments(sorted(beside - moments.keys()), scopes)
-        found = _with_turns_beside(scores, moments)
-        asked = asked_date(query)
+        with_neighbours = _with_turns_beside(scores, moments)
+        date = asked_date(query)
         return {
-            number: score + (_DATE * asked.fit(moments[number].said_at) if asked is not None else 0.0)
-            for number, score in found.items()
+            number: score + (_DATE * date.fit(moments[number].said_at) if date is not None else 0.0)
+            for number, score in with_neighbours.items()
             if during is None or moments[number].holds_during(during)
         }
 
@@ -107,16 +107,16 @@ def _shares(hits: Sequence[tuple[int, float]], weight: float) -> dict[int, float
 
 def _with_turns_beside(scores: Mapping[int, float], moments: Mapping[int, Moment]) -> dict[int, float]:
     """The scores, with what turns get of those beside them; turns that were found by that alone are among them."""
-    found: defaultdict[int, float] = defaultdict(float)
+    raised: defaultdict[int, float] = defaultdict(float)
     for number, score in scores.items():
         if number not in moments:  # deleted a moment ago, or of another scope
             continue
         asks = moments[number].asks
-        found[number] += score * (_QUESTION if asks else 1.0)
+        raised[number] += score * (_QUESTION if asks else 1.0)
         for other, share in ((number + 1, _FROM_QUESTION if asks else _FROM_BEFORE), (number - 1, _FROM_AFTER)):
             if other in moments and moments[number].is_beside(moments[other]):
-                found[other] += share * score
-    return found
+                raised[other] += share * score
+    return raised
 
 
 def visible(user: str = "", agent: str = "") -> tuple[Scope, ...]:

@@ -7,12 +7,12 @@ from ewe.longterm.scoring.contradictions import MOST_NEIGHBOURS
 from ewe.longterm.scoring.scorers import voice_of
 
 
-def neighbours(found: Sequence[Memory], most: int = MOST_NEIGHBOURS) -> list[Memory]:
+def neighbours(hits: Sequence[Memory], most: int = MOST_NEIGHBOURS) -> list[Memory]:
     """At most `most` of the memories found (closest first): half the closest, half the closest of each other voice.
 
     Without the second half fifty copies of one source would hide what they contradict. Left places go to the closest.
     """
-    chosen, rest = list(found[: most // 2]), list(found[most // 2 :])
+    chosen, rest = list(hits[: most // 2]), list(hits[most // 2 :])
     heard = {voice_of(memory) for memory in chosen}
     for memory in rest:
         if len(chosen) < most and voice_of(memory) not in heard:

@@ -1,5 +1,7 @@
 """Long-term memory from the settings of an engine: the memories of a running engine over the default service."""
 
+from pathlib import Path
+
 from ewe.config import Config
 from ewe.errors import ConfigError
 from ewe.longterm.default_memory import default_memory
@@ -11,6 +13,13 @@ from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.load import load_configured_judge
 from ewe.verification.judges.protocol import Judge
+
+
+def place_of(given: object) -> str | Path:
+    """Where the store of a service lies that an engine was given; raises ConfigError for anything else."""
+    if not isinstance(given, MemoryService):
+        raise ConfigError(f"longterm must be a folder or a MemoryService, got {type(given).__name__}")
+    return given.store.path
 
 
 def open_memories(

@@ -22,8 +22,8 @@ def plainly_written(text: str) -> str:
     return _SMALL_I.sub("I", _APOSTROPHES.sub(_with_apostrophe, _INCHES.sub("", text)))
 
 
-def _with_apostrophe(found: re.Match[str]) -> str:
-    if found["not"]:
-        return f"{found['not']}n't"
-    [(kind, word)] = ((kind, word) for kind, word in found.groupdict().items() if word)
+def _with_apostrophe(match: re.Match[str]) -> str:
+    if match["not"]:
+        return f"{match['not']}n't"
+    [(kind, word)] = ((kind, word) for kind, word in match.groupdict().items() if word)
     return f"{word}'{ {'be': 'm', 'have': 've', 'is': 's'}[kind] }"

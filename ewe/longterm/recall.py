@@ -86,7 +86,7 @@ class _Round:
     query: str
     theta: float
     now: float
-    found: dict[_Key, Candidate]
+    candidates: dict[_Key, Candidate]
     checks: int
     lookups: int
 
@@ -124,17 +124,17 @@ class Recaller:
         rules = self._rules
         theta = rules.threshold.of(rules.criticality(query)) if threshold is None else threshold
         now = self._clock()
-        asked = period_of(query, as_of, now)
-        [hits] = self._search.search([query], scopes, _WIDER * top_k, asked)
-        found = {_key(one.memory): one for one in _candidates(hits)}
+        period = period_of(query, as_of, now)
+        [hits] = self._search.search([query], scopes, _WIDER * top_k, period)
+        candidates = {_key(one.memory): one for one in _candidates(hits)}
         # How old a memory is counts from the time that is asked about.
-        state = _Round(query, theta, min(now, asked.end or now), found, self._checks, self._checks)
+        state = _Round(query, theta, min(now, period.end or now), candidates, self._checks, self._checks)
         scores = self._scores(state)
         sure: dict[_Key, Recalled] = {}
         warned: dict[_Key, Recalled] = {}
         disregarded: dict[_Key, Recalled] = {}
         places = {Action.DISREGARD: disregarded, Action.USE_WITH_UNCERTAINTY: warned}
-        for key in sorted(found, key=lambda key: -scores[key].rank):
+        for key in sorted(candidates, key=lambda key: -scores[key].rank):
             if len(sure) >= top_k:
                 break
             for one in self._settled(key, scores[key], state):
@@ -143,19 +143,19 @@ class Recaller:
         return Recall(tuple(used.values()), tuple(disregarded.values()), theta)
 
     def _scores(self, state: _Round) -> dict[_Key, Score]:
-        scores = self._rules.scorer.score(list(state.found.values()), state.now)
-        return dict(zip(state.found, scores, strict=True))
+        scores = self._rules.scorer.score(list(state.candidates.values()), state.now)
+        return dict(zip(state.candidates, scores, strict=True))
 
     def _settled(self, key: _Key, score: Score, state: _Round) -> list[Recalled]:
         """What becomes of a memory, and what was looked up in its place."""
-        candidate = state.found[key]
+        candidate = state.candidates[key]
         tried: list[Action] = []
         while (action := self._action(score, state, tried)) in (Action.REVALIDATE, Action.EXTERNAL_LOOKUP):
             tried.append(action)
             if action is Action.REVALIDATE:
                 state.checks -= 1
                 if self._revalidated(candidate, state):
-                    score, candidate = self._scores(state)[key], state.found[key]
+                    score, candidate = self._scores(state)[key], state.candidates[key]
                 continue
             state.lookups -= 1
             fresh = self._looked_up(candidate.memory, state)
@@ -183,7 +183,7 @@ class Recaller:
         now = self._store.find(memory.scope, memory.id)
         if now is None:
             return False
-        state.found[_key(memory)] = Candidate(now, candidate.similarity)
+        state.candidates[_key(memory)] = Candidate(now, candidate.similarity)
         return True
 
     def _looked_up(self, memory: Memory, state: _Round) -> Memory | None:

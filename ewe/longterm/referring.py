@@ -53,14 +53,14 @@ _THE = re.compile(rf"^the (?P<who>{_KNOWN})\b", re.IGNORECASE)
 _LONG = {"s": " is", "ll": " will", "re": " are", "ve": " have", "d": " would"}
 
 
-def resolved(said: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
+def resolved(sentences: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
     """The statements of each sentence of a turn with a beginning "he", "she" or "it" replaced where one person or thing
     named before fits it.
 
     So are "him", "her" and "them" behind "I" and "we".
     """
     named: dict[str, str] = {}
-    for sentence, parts in said:
+    for sentence, parts in sentences:
         for part in (_KIN.sub(_of_mine, part) for part in parts):
             yield _resolved(part, named)
             named |= _named(part)
@@ -73,17 +73,17 @@ def _resolved(part: str, named: Mapping[str, str]) -> str:
     if (thing := _THE.match(part)) is not None and thing["who"].lower() in named:
         return f"My {part[thing.start('who') :]}"
     if re.match(r"(?:I|we)\b", part, re.IGNORECASE):
-        return _OBJECT.sub(lambda found: _small(_meant(found[0], named)) or found[0], part)
+        return _OBJECT.sub(lambda match: _small(_meant(match[0], named)) or match[0], part)
     return part
 
 
 def _named(text: str) -> dict[str, str]:
     """Who is named, with "the dog" as theirs."""
-    return {found["who"].lower(): re.sub("^the ", "my ", found[0]) for found in _NAMED.finditer(text)}
+    return {match["who"].lower(): re.sub("^the ", "my ", match[0]) for match in _NAMED.finditer(text)}
 
 
-def _of_mine(found: re.Match[str]) -> str:
-    return f"My {found[0].lower()}"
+def _of_mine(match: re.Match[str]) -> str:
+    return f"My {match[0].lower()}"
 
 
 def _small(phrase: str) -> str:
@@ -110,11 +110,11 @@ def _replaced(part: str, pronoun: re.Match[str], phrase: str) -> str:
 
 def _is_perfect(rest: str) -> bool:
     """Whether what follows "he's" makes it "he has": "been", "lost his job", "stopped eating"."""
-    said = rest.lower().split()
-    if not said or not (said[0].endswith("ed") or is_irregular_past(said[0])):
+    spoken = rest.lower().split()
+    if not spoken or not (spoken[0].endswith("ed") or is_irregular_past(spoken[0])):
         return False
-    has_object = re.match(r"(?:me|us|him|her|it|my|our|his|their|the|an?|\w+ing)$", " ".join(said[1:2])) is not None
-    return has_object or said[0] in ("been", "had", "got")
+    has_object = re.match(r"(?:me|us|him|her|it|my|our|his|their|the|an?|\w+ing)$", " ".join(spoken[1:2])) is not None
+    return has_object or spoken[0] in ("been", "had", "got")
 
 
 def _fits(pronoun: str, who: str) -> bool:

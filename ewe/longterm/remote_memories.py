@@ -41,29 +41,29 @@ class RemoteMemories:
             self._headers["authorization"] = f"Bearer {api_key}"
         self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=timeout_s)
 
-    def add(self, told: Sequence[Memory]) -> list[Memory]:
+    def add(self, memories: Sequence[Memory]) -> list[Memory]:
         """Has the server remember them, or find the same words."""
-        return [self._added(one) for one in told]
+        return [self._added(one) for one in memories]
 
-    def _added(self, told: Memory) -> Memory:
+    def _added(self, memory: Memory) -> Memory:
         body = {
-            **{"content": told.content, "kind": told.kind, "metadata": dict(told.metadata)},
-            **{"source": asdict(told.source), "valid_from": told.valid_from, "observed_at": told.observed_at},
-            "created_at": told.created_at or None,
+            **{"content": memory.content, "kind": memory.kind, "metadata": dict(memory.metadata)},
+            **{"source": asdict(memory.source), "valid_from": memory.valid_from, "observed_at": memory.observed_at},
+            "created_at": memory.created_at or None,
         }
-        return _memory(self._asked("POST", "", told.scope, body))
+        return _memory(self._send("POST", "", memory.scope, body))
 
     def find(self, scope: Scope, memory_id: str, as_of: float | None) -> Memory | None:
         """The memory of this scope, as it was at a time; None if there is none, or it did not hold then."""
-        found = self._ask("GET", _path(memory_id), {**_place(scope), "as_of": as_of}, missing_ok=True)
-        return None if found is None or _scope(found) != scope else _memory(found)
+        answer = self._ask("GET", _path(memory_id), {**_place(scope), "as_of": as_of}, missing_ok=True)
+        return None if answer is None or _scope(answer) != scope else _memory(answer)
 
     def search(self, query: str, scope: Scope, top_k: int, threshold: float | None, as_of: float | None) -> Recall:
         """What is remembered for a query and may be used."""
         body = {"query": query, "top_k": top_k, "threshold": threshold, "as_of": as_of}
-        found = self._asked("POST", "/search", scope, body)
-        used, disregarded = (tuple(map(_recalled, found[name])) for name in ("data", "disregarded"))
-        return Recall(used, disregarded, float(found["threshold"]))
+        answer = self._send("POST", "/search", scope, body)
+        used, disregarded = (tuple(map(_recalled, answer[name])) for name in ("data", "disregarded"))
+        return Recall(used, disregarded, float(answer["threshold"]))
 
     def page(self, scope: Scope, offset: int, limit: int, as_of: float | None) -> list[Memory]:
         """Memories that the scope sees, as they were added."""
@@ -71,9 +71,9 @@ class RemoteMemories:
         while len(memories) < limit:
             place = {**_place(scope), "visible": "true", "as_of": as_of}
             part = {"offset": offset + len(memories), "limit": min(_PAGE, limit - len(memories))}
-            found = self._ask("GET", "", {**place, **part})
-            memories += map(_memory, found["data"])
-            if not found["has_more"]:
+            answer = self._ask("GET", "", {**place, **part})
+            memories += map(_memory, answer["data"])
+            if not answer["has_more"]:
                 break
         return memories
 
@@ -84,24 +84,24 @@ class RemoteMemories:
 
     def edit(self, scope: Scope, memory_id: str, change: Change) -> Memory:
         """Changes what a memory says, its metadata, or when it holds."""
-        return _memory(self._asked("PATCH", _path(memory_id), scope, _changes(change)))
+        return _memory(self._send("PATCH", _path(memory_id), scope, _changes(change)))
 
     def correct(self, scope: Scope, memory_id: str, content: str, by: MemorySource) -> Memory:
         """Rewrites a source's own word; beside another one's it puts what should have been said."""
-        return _memory(self._asked("PATCH", _path(memory_id), scope, {"content": content, "by": asdict(by)}))
+        return _memory(self._send("PATCH", _path(memory_id), scope, {"content": content, "by": asdict(by)}))
 
     def feedback(self, scope: Scope, memory_id: str, correct: bool, by: MemorySource) -> Memory:
         """Somebody says that a memory is right or wrong."""
         body = {"correct": correct, "by": asdict(by)}
-        return _memory(self._asked("POST", f"{_path(memory_id)}/feedback", scope, body)["memory"])
+        return _memory(self._send("POST", f"{_path(memory_id)}/feedback", scope, body)["memory"])
 
     def why(self, scope: Scope, memory_id: str) -> Why:
         """Why a memory is there and believed as it is."""
-        found = self._ask("GET", f"{_path(memory_id)}/why", _place(scope))
-        supersedes, contradicts = (tuple(map(_memory, found[name])) for name in ("supersedes", "contradicts"))
-        history = tuple(_revision(memory_id, row) for row in found["history"])
-        ended = None if found["ended"] is None else _superseded(found["ended"])
-        return Why(_memory(found["memory"]), found["said"], history, ended, supersedes, contradicts)
+        answer = self._ask("GET", f"{_path(memory_id)}/why", _place(scope))
+        supersedes, contradicts = (tuple(map(_memory, answer[name])) for name in ("supersedes", "contradicts"))
+        history = tuple(_revision(memory_id, row) for row in answer["history"])
+        ended = None if answer["ended"] is None else _superseded(answer["ended"])
+        return Why(_memory(answer["memory"]), answer["said"], history, ended, supersedes, contradicts)
 
     def superseded(self, scope: Scope) -> list[Superseded]:
         """The memories whose place others have taken."""
@@ -109,7 +109,7 @@ class RemoteMemories:
 
     def restore(self, scope: Scope, memory_id: str) -> Memory:
         """Has a memory hold again, or say what it said before."""
-        return _memory(self._asked("POST", f"{_path(memory_id)}/restore", scope, {}))
+        return _memory(self._send("POST", f"{_path(memory_id)}/restore", scope, {}))
 
     def delete(self, scope: Scope, memory_id: str | None, scrub: bool) -> int:
         """Deletes a memory, or with None all of the scope; how many there were."""
@@ -120,7 +120,7 @@ class RemoteMemories:
         """Ends the connections."""
         self._pool.clear()
 
-    def _asked(self, method: str, path: str, scope: Scope, body: Mapping[str, Any]) -> Any:
+    def _send(self, method: str, path: str, scope: Scope, body: Mapping[str, Any]) -> Any:
         """The answer to a request with a body."""
         return self._ask(method, path, {}, {**body, **_place(scope)})
 
@@ -135,7 +135,7 @@ class RemoteMemories:
             answer = self._pool.request(method, address, body=data, headers=self._headers, redirect=False)
         except HTTPError as error:
             raise DatastoreError(f"{self._url} cannot be reached: {error}") from error
-        if answer.status == 404 and missing_ok and _code(answer.data) == "memory_not_found":
+        if answer.status == 404 and missing_ok and str(_details(answer.data).get("code", "")) == "memory_not_found":
             return None
         if answer.status != 200:
             raise _error(answer.status, answer.data, self._url)
@@ -177,25 +177,25 @@ def _recalled(row: Mapping[str, Any]) -> Recalled:
 
 
 def _changes(change: Change) -> dict[str, Any]:
-    found: dict[str, Any] = {"content": change.content} if change.content is not None else {}
+    fields: dict[str, Any] = {"content": change.content} if change.content is not None else {}
     if change.metadata is not None:
-        found["metadata"] = dict(change.metadata)
-    return found if change.valid is None else {**found, "valid_from": change.valid[0], "valid_until": change.valid[1]}
-
-
-def _code(data: bytes) -> str:
-    return str(_details(data).get("code", ""))
+        fields["metadata"] = dict(change.metadata)
+    return fields if change.valid is None else {**fields, "valid_from": change.valid[0], "valid_until": change.valid[1]}
 
 
 def _details(data: bytes) -> Mapping[str, Any]:
     """The error that a server answered with, as OpenAI has it; empty for anything else."""
     try:
-        found = json.loads(data)["error"]
+        error = json.loads(data)["error"]
     except (ValueError, KeyError, TypeError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return error if isinstance(error, dict) else {}
 
 
 def _error(status: int, data: bytes, url: str) -> EWEError:
-    told = _details(data).get("message") or data[:300].decode("utf-8", "replace")
-    return InvalidRequestError(str(told)) if 400 <= status < 500 else DatastoreError(f"{url} answered {status}: {told}")
+    reason = _details(data).get("message") or data[:300].decode("utf-8", "replace")
+    return (
+        InvalidRequestError(str(reason))
+        if 400 <= status < 500
+        else DatastoreError(f"{url} answered {status}: {reason}")
+    )

@@ -10,21 +10,13 @@ from dataclasses import replace
 from ewe.config import LongTermConfig
 from ewe.errors import InvalidRequestError
 from ewe.longterm.evidence import is_memory
-from ewe.longterm.extraction import ConversationMemory
+from ewe.longterm.extraction import Chat, ConversationMemory, FactExtractor
 from ewe.longterm.memory_search import as_passage, scope_and_id, visible
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Scope
 from ewe.longterm.reviews import BackgroundReviews
 from ewe.longterm.service import MemoryService
 from ewe.types import Evidence, Generation, MemoryOptions, Query, ScoredPassage, Verdict
-
-EVENTS = (
-    *("recalled", "verified", "promoted", "remembered", "reviewed"),
-    *("recall_failed", "learning_failed", "request_failed", "review_failed", "not_learnt"),
-)
-"""What is counted: memories brought, moved, made of answers and of messages, reviewed; failures; answers that were
-not learnt from.
-"""
 
 MOST_WAITING = 1000
 """Answers whose checks wait to be learnt from; what comes while there are more is not learnt from."""
@@ -33,11 +25,11 @@ _log = logging.getLogger("ewe.longterm")
 
 
 class RequestMemories:
-    """The memories of one engine; satisfies `ewe.protocols.Memories`. owns_store: whether `close` closes the store.
+    """The memories of one engine; satisfies `ewe.types.protocols.Memories`.
 
-    reviews: run from `start` on, until `finish`. conversations: keeps what users tell.
-    patience_s: seconds that `finish` gives to what is still to be learnt. Learning has a thread of its own. What fails
-    is logged and counted.
+    owns_store: whether `close` closes the store. reviews: run from `start` on, until `finish`.
+    conversations: keeps what users tell. patience_s: seconds that `finish` gives to what is still to be learnt.
+    Learning has a thread of its own. What fails is logged and counted.
     """
 
     def __init__(
@@ -61,7 +53,7 @@ class RequestMemories:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How often each of `EVENTS` happened, so far."""
+        """How often each of `MEMORY_EVENTS` happened, so far."""
         with self._changed:
             counts = dict(self._counts)
         if self._reviews is not None:
@@ -98,6 +90,10 @@ class RequestMemories:
     def warm(self) -> None:
         """Loads the models that the first memory would wait for."""
         self.service.warm()
+
+    def extract_with(self, chat: Chat) -> None:
+        """Has facts taken from users' messages by a model; chat: its whole answer to a conversation."""
+        self.conversations.extract = FactExtractor(chat, self.service.judge)
 
     def start(self) -> None:
         """Begins the reviews; the engine runs that their judge may need."""
@@ -176,8 +172,8 @@ def retrieved_memories(generation: Generation, seen: Sequence[Scope]) -> list[st
     A request's own documents may have any id, so they do not count.
     """
     retrievals = (event.data["passages"] for event in generation.trace if event.kind == "retrieval")
-    found = (hit["id"] for passages in retrievals for hit in passages)
-    return [name for name in dict.fromkeys(found) if is_memory(name) and _scope_of(name) in seen]
+    ids = (hit["id"] for passages in retrievals for hit in passages)
+    return [name for name in dict.fromkeys(ids) if is_memory(name) and _scope_of(name) in seen]
 
 
 def _scope_of(passage_id: str) -> Scope | None:

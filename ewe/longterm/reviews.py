@@ -49,18 +49,14 @@ class ReviewPolicy:
         """The at most `budget` most urgent memories; equal ones by scope and id. Raises InvalidRequestError below 0."""
         if budget < 0:
             raise InvalidRequestError(f"budget must be 0 or more memories, got {budget}")
-        rated = ((-self.priority(memory, now), _place(memory), memory) for memory in memories)
-        chosen = heapq.nsmallest(budget, rated, key=lambda item: item[:2])
-        return [memory for negative, _, memory in chosen if -negative >= self.least]
+        rated = ((-self.priority(one, now), one.scope.user, one.scope.agent, one.id, one) for one in memories)
+        chosen = heapq.nsmallest(budget, rated, key=lambda item: item[:4])
+        return [memory for negative, *_, memory in chosen if -negative >= self.least]
 
     def _at_most(self, memory: Memory) -> float:
         """The priority of a memory that is wholly overdue."""
         use = memory.recall_count / (memory.recall_count + _HALF_USE)
         return (1.0 + (1.0 - memory.veracity) + use) / 3.0
-
-
-def _place(memory: Memory) -> tuple[str, str, str]:
-    return memory.scope.user, memory.scope.agent, memory.id
 
 
 @dataclass(frozen=True, slots=True)

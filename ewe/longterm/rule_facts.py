@@ -18,9 +18,9 @@ def facts_by_rules(speaker: str, text: str) -> list[str]:
 
     Nothing is added.
     """
-    said = ((sentence, statements(sentence)) for sentence in sentences_of_turn(own_words(plainly_written(text))))
-    told = (in_third_person(statement, speaker) for statement in resolved(said) if lasts(statement))
-    return [fact for fact in dict.fromkeys(told) if fact and not addresses_the_reader(fact)]
+    sentences = ((sentence, statements(sentence)) for sentence in sentences_of_turn(own_words(plainly_written(text))))
+    facts = (in_third_person(statement, speaker) for statement in resolved(sentences) if lasts(statement))
+    return [fact for fact in dict.fromkeys(facts) if fact and not addresses_the_reader(fact)]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -32,5 +32,5 @@ def tells_a_fact(text: str) -> bool:
 def sentences_of_turn(text: str) -> list[str]:
     """The whole sentences of a turn, or of the beginning of a long one, without control tokens."""
     clean = without_control_tokens(text[:_LONGEST_TURN])
-    found = [clean[start:end].strip() for start, end in SentenceSplitter().split(clean)]
-    return found[:-1] if len(text) > _LONGEST_TURN else found  # the last may have been cut before its "not"
+    sentences = [clean[start:end].strip() for start, end in SentenceSplitter().split(clean)]
+    return sentences[:-1] if len(text) > _LONGEST_TURN else sentences  # the last may have been cut before its "not"

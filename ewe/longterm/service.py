@@ -75,15 +75,15 @@ class MemoryService(MemoryWriter):
         """Whether there is a judge to read evidence."""
         return self._evidence.can_weigh
 
-    def add_all(self, told: Sequence[Memory]) -> list[Memory]:
+    def add_all(self, new: Sequence[Memory]) -> list[Memory]:
         """As `add`, of several in order; without a judge 100 are kept at a time, all of them or none.
 
-        told: their ids and veracities do not count. Raises as `add` does; what was kept before stays.
+        new: their ids and veracities do not count. Raises as `add` does; what was kept before stays.
         """
         memories: list[Memory] = []
-        for start in range(0, len(told), _TOGETHER):
+        for start in range(0, len(new), _TOGETHER):
             with self.store.transaction() if self.judge is None else nullcontext():  # nobody waits while a judge reads
-                memories += [self._added(one) for one in told[start : start + _TOGETHER]]
+                memories += [self._added(one) for one in new[start : start + _TOGETHER]]
         self._embed()
         return memories
 
@@ -94,8 +94,8 @@ class MemoryService(MemoryWriter):
 
     def page(self, scopes: Sequence[Scope], offset: int, limit: int, as_of: float | None = None) -> list[Memory]:
         """At most `limit` memories of these scopes as they were added; as_of: those that held then, as they were."""
-        found = self.store.page(scopes, offset, limit, as_of)
-        then = found if as_of is None else [self._as_it_was(memory, as_of) for memory in found]
+        memories = self.store.page(scopes, offset, limit, as_of)
+        then = memories if as_of is None else [self._as_it_was(memory, as_of) for memory in memories]
         return [memory for memory in then if memory is not None]
 
     def restate(self, memory: Memory, content: str, by: MemorySource) -> Memory:
@@ -112,10 +112,10 @@ class MemoryService(MemoryWriter):
 
     def knows(self, memory: Memory) -> bool:
         """Whether a memory of its scope that holds says the same, also in other words."""
-        told = replace(memory, content=" ".join(memory.content.split()), observed_at=self._clock())
-        if says_again(told, older_statements(told, self.store)):
+        candidate = replace(memory, content=" ".join(memory.content.split()), observed_at=self._clock())
+        if says_again(candidate, older_statements(candidate, self.store)):
             return True
-        return any(one.scope == told.scope for one in agreeing(self.relations(told)))
+        return any(one.scope == candidate.scope for one in agreeing(self.relations(candidate)))
 
     def search(
         self,
@@ -202,8 +202,8 @@ class MemoryService(MemoryWriter):
         """Takes the memories from a conversation with a user (MARK's builder service). Raises CompletionError."""
         memories = []
         for note in builder.build(conversation).notes:
-            said = MemorySource(note.source_kind, user if note.source_kind == "user" else "builder")
-            source = replace(said, reliability=write_time_prior(said))
+            word_of = MemorySource(note.source_kind, user if note.source_kind == "user" else "builder")
+            source = replace(word_of, reliability=write_time_prior(word_of))
             memories.append(self._added(Memory("new", note.content, note.kind, source, scope)))
         self._embed()
         return memories
@@ -221,8 +221,8 @@ class MemoryService(MemoryWriter):
     def _promoted(self, claim: Claim, proofs: Sequence[Passage], scope: Scope) -> Memory:
         believed = claim.score * max(passage.veracity for passage in proofs)
         source = MemorySource("document", proofs[0].id, min(max(believed, 0.0), 1.0))
-        told = Memory("new", claim.text, source=source, scope=scope)
-        return self._added(told, evidence=[f"passage:{passage.id}" for passage in proofs])
+        promoted = Memory("new", claim.text, source=source, scope=scope)
+        return self._added(promoted, evidence=[f"passage:{passage.id}" for passage in proofs])
 
     def _embed(self) -> None:
         if self._embedding is not None:

@@ -54,7 +54,7 @@ class Why:
         lines += [f"  said: {self.said}"] if self.said else []
         lines.append(f"  {self.ended.text}" if self.ended is not None else "  nothing took its place")
         others = {"replaces": self.supersedes, "contradicts": self.contradicts}
-        lines += [f"  {word}: {other.content}" for word, found in others.items() for other in found]
+        lines += [f"  {word}: {other.content}" for word, memories in others.items() for other in memories]
         for one in self.history:
             evidence = f" ({', '.join(one.evidence)})" if one.evidence else ""
             lines.append(f"  {one.reason}: veracity {one.veracity_before:.2f} -> {one.veracity_after:.2f}{evidence}")
@@ -64,16 +64,16 @@ class Why:
 def superseded(store: MemoryStore, scopes: Sequence[Scope]) -> list[Superseded]:
     """The memories of these scopes whose place others have taken, as they were added."""
     ended = (one for one in store.scan(scopes) if one.valid_until is not None)
-    found = (_ended(store, one, store.history(one.scope, one.id)) for one in ended)
-    return [one for one in found if one is not None]
+    changes = (_ended(store, one, store.history(one.scope, one.id)) for one in ended)
+    return [one for one in changes if one is not None]
 
 
 def why(store: MemoryStore, scope: Scope, memory_id: str) -> Why:
     """Why a memory is as it is. Raises InvalidRequestError if the scope holds no such memory."""
     memory, history = store.get(scope, memory_id), store.history(scope, memory_id)
     supersedes, contradicts = (_others(store, scope, ids) for ids in (memory.supersedes, memory.contradicts))
-    said = str(memory.metadata.get("said", ""))
-    return Why(memory, said, tuple(history), _ended(store, memory, history), supersedes, contradicts)
+    source_text = str(memory.metadata.get("said", ""))
+    return Why(memory, source_text, tuple(history), _ended(store, memory, history), supersedes, contradicts)
 
 
 def restore(store: MemoryStore, clock: Clock, scope: Scope, memory_id: str, by: str = "") -> Memory:
@@ -91,33 +91,28 @@ def restore(store: MemoryStore, clock: Clock, scope: Scope, memory_id: str, by: 
 
 def former_words(store: MemoryStore, scope: Scope, memory_id: str) -> str:
     """What a memory said before it was last rewritten. Raises InvalidRequestError if it never was, or is not there."""
-    said = [one.content_before for one in store.history(scope, memory_id) if one.content_before]
-    if not said:
+    texts = [one.content_before for one in store.history(scope, memory_id) if one.content_before]
+    if not texts:
         raise InvalidRequestError(
             f"memory {memory_id!r} holds as it is, uncontradicted, and was never rewritten: nothing to restore"
         )
-    return said[-1]
+    return texts[-1]
 
 
 def _others(store: MemoryStore, scope: Scope, ids: Sequence[str]) -> tuple[Memory, ...]:
     """The memories of ids, in the scope itself or elsewhere in its owner's sight."""
     scopes = visible(scope.user, scope.agent)
-    found = (next(filter(None, (store.find(one, other) for one in (scope, *scopes))), None) for other in ids)
-    return tuple(one for one in found if one is not None)
+    others = (next(filter(None, (store.find(one, other) for one in (scope, *scopes))), None) for other in ids)
+    return tuple(one for one in others if one is not None)
 
 
 def _ended(store: MemoryStore, memory: Memory, history: Sequence[Revision]) -> Superseded | None:
     """What took a memory's place; None if nothing did."""
-    last = _last(history)
+    last = next((one for one in reversed(history) if one.reason in (SUPERSEDED, RESTORED)), None)
     if memory.valid_until is None or last is None or last.reason != SUPERSEDED:
         return None
     by = store.find(memory.scope, last.evidence[0]) if last.evidence else None
     return Superseded(memory, last.at, by)
-
-
-def _last(revisions: Sequence[Revision]) -> Revision | None:
-    """The last time that a memory was superseded or restored."""
-    return next((one for one in reversed(revisions) if one.reason in (SUPERSEDED, RESTORED)), None)
 
 
 def _day(at: float) -> str:

@@ -109,38 +109,38 @@ def in_third_person(sentence: str, speaker: str) -> str:
     alone.
     """
     plain = _OPENING.sub("", " ".join(sentence.split()))
-    said = words(_STATES.sub("America", plain))
-    is_another = set(words(speaker)) <= set(said)  # somebody else of this name: "Ann told me"
-    if is_another or _DOUBTFUL.search(plain) or _has_a_number(plain) or not _tells(said):
+    spoken = words(_STATES.sub("America", plain))
+    is_another = set(words(speaker)) <= set(spoken)  # somebody else of this name: "Ann told me"
+    if is_another or _DOUBTFUL.search(plain) or _has_a_number(plain) or not _tells(spoken):
         return ""
-    told = _rewritten(_TOKEN.findall(plain), speaker).rstrip(" .!…") + "."
-    return told[0].upper() + told[1:]
+    rewritten = _rewritten(_TOKEN.findall(plain), speaker).rstrip(" .!…") + "."
+    return rewritten[0].upper() + rewritten[1:]
 
 
 def _has_a_number(sentence: str) -> bool:
     """Whether an I may be that of "Elizabeth I", or of a "type I"."""
-    before = {found[1].lower() for found in _NUMBERED.finditer(sentence)}
+    before = {match[1].lower() for match in _NUMBERED.finditer(sentence)}
     return any(word not in _BEFORE_I and not _is_adverb(word) for word in before)
 
 
-def _tells(said: list[str]) -> bool:
+def _tells(spoken: list[str]) -> bool:
     """Whether a sentence says something of its speaker; one without "I" or "we" could be a request ("Tell me ...")."""
-    subjects = [place for place, word in enumerate(said) if word in _SUBJECTS]
-    bare = [word.partition("'")[0] for word in said]
+    subjects = [place for place, word in enumerate(spoken) if word in _SUBJECTS]
+    bare = [word.partition("'")[0] for word in spoken]
     if (
-        _FIRST_PERSON.isdisjoint(said)
-        or not _YOU.isdisjoint(said)
-        or (bare[0] in _UNRESOLVED | _MOODS and said[1:2] != ["days"])
+        _FIRST_PERSON.isdisjoint(spoken)
+        or not _YOU.isdisjoint(spoken)
+        or (bare[0] in _UNRESOLVED | _MOODS and spoken[1:2] != ["days"])
     ):
         return False
-    if subjects and not _ATTITUDES.isdisjoint(said[subjects[0] + 1 : subjects[0] + 4]):
+    if subjects and not _ATTITUDES.isdisjoint(spoken[subjects[0] + 1 : subjects[0] + 4]):
         return False
-    some_of = said[1:3] in (["of", "my"], ["of", "our"])
+    some_of = spoken[1:3] in (["of", "my"], ["of", "our"])
     if (
         not subjects
         and not some_of
-        and said[0] not in DETERMINERS
-        and not (said[0].endswith("ing") and said[1] not in _OTHER_FORMS)
+        and spoken[0] not in DETERMINERS
+        and not (spoken[0].endswith("ing") and spoken[1] not in _OTHER_FORMS)
     ):
         return False
     return len(set(bare) - _SAYS_NOTHING) > (not (_UNRESOLVED - {"don"}).isdisjoint(bare))

@@ -123,15 +123,15 @@ def statements(sentence: str) -> list[str]:
         return []
     sentence = without_asides(sentence)
     sentence = _IS.sub(_is, sentence)
-    found = [_with_subject(without_opening(part)) for part in _told(_cut(sentence))]
-    found = [statement for part in found for statement in _roles(part)]
-    return [part for part in (without_ending(part) for part in found) if part]
+    parts = [_with_subject(without_opening(part)) for part in _statements_of(_cut(sentence))]
+    parts = [statement for part in parts for statement in _roles(part)]
+    return [part for part in (without_ending(part) for part in parts) if part]
 
 
-def _is(found: re.Match[str]) -> str:
-    if set(found.string[: found.start()].lower().split()[-1:]) & PREPOSITIONS:
-        return found[0]  # "at my cousin's christening"
-    return f"{found['who']} {'has' if found.string[found.end() :].lower().startswith('been') else 'is'} "
+def _is(match: re.Match[str]) -> str:
+    if set(match.string[: match.start()].lower().split()[-1:]) & PREPOSITIONS:
+        return match[0]  # "at my cousin's christening"
+    return f"{match['who']} {'has' if match.string[match.end() :].lower().startswith('been') else 'is'} "
 
 
 def _cut(sentence: str) -> list[str]:
@@ -179,17 +179,19 @@ def _adds_nothing(left: str, right: str) -> bool:
 
 def _goes_on(left: str, right: str) -> bool:
     """Whether a second verb of the subject follows: "and take metformin", "and moved to Boston"."""
-    said = [
+    next_words = [
         word
         for word in right.replace("’", "'").lower().split()[:4]
         if word not in ("then", "now", "also", "still", "just")
     ]
-    if len(said) < 2 or (_REACHES_ON.search(left) and not (said[0] in _OWN_VERB or said[0].endswith("n't"))):
+    if len(next_words) < 2 or (
+        _REACHES_ON.search(left) and not (next_words[0] in _OWN_VERB or next_words[0].endswith("n't"))
+    ):
         return False
     return (
-        said[0] in _VERBS
-        or (said[0].endswith("s") and said[0][:-1] in _VERBS)
-        or (_is_past(said[0]) and said[1].rstrip(",.") in _AFTER_PAST)
+        next_words[0] in _VERBS
+        or (next_words[0].endswith("s") and next_words[0][:-1] in _VERBS)
+        or (_is_past(next_words[0]) and next_words[1].rstrip(",.") in _AFTER_PAST)
     )
 
 
@@ -199,16 +201,16 @@ def _is_past(word: str) -> bool:
 
 def _is_clause(text: str) -> bool:
     """Whether there is a subject with a verb, as far as that shows without a grammar."""
-    said = text.split()
-    if len(said) < 2 or _OPEN.search(text):
+    spoken = text.split()
+    if len(spoken) < 2 or _OPEN.search(text):
         return False
     if _HAS_SUBJECT.search(text) or _HAS_AUXILIARY.search(text):
         return True
-    of_others = any(word.endswith("s") and not word.endswith(("'s", "ss", "s'")) for word in said[2:-1])
-    return of_others or any(_is_past(word) or word.lower() in _VERBS for word in said[2:])
+    of_others = any(word.endswith("s") and not word.endswith(("'s", "ss", "s'")) for word in spoken[2:-1])
+    return of_others or any(_is_past(word) or word.lower() in _VERBS for word in spoken[2:])
 
 
-def _told(parts: list[str]) -> Iterator[str]:
+def _statements_of(parts: list[str]) -> Iterator[str]:
     """The parts that are told, not asked: those before a part in the form of a question, where there is a "?"."""
     asks = [place for place, part in enumerate(parts) if part.rstrip().endswith("?")]
     for place, part in enumerate(parts):

@@ -81,8 +81,8 @@ class BM25Retriever:
         postings = self._postings
         scores = np.zeros(len(self), dtype=np.float32)
         for word in known:
-            found = slice(postings.starts[word], postings.starts[word + 1])
-            np.add.at(scores, postings.passages[found], postings.weights[found])
+            span = slice(postings.starts[word], postings.starts[word + 1])
+            np.add.at(scores, postings.passages[span], postings.weights[span])
         return scores
 
 
@@ -139,11 +139,11 @@ class Postings:
     def weights_of(self, position: int, passage: Passage) -> dict[str, float]:
         """What each word of the passage at a position adds to its score, in the order of its words."""
         weights = {}
-        wanted = np.int32(position)  # of another type, every search would copy the postings
+        column = np.int32(position)  # of another type, every search would copy the postings
         for word in dict.fromkeys(words(searched_text(passage))):
             number = self.vocabulary[word]
             first, last = self.starts[number : number + 2]
-            place = first + self.passages[first:last].searchsorted(wanted)
+            place = first + self.passages[first:last].searchsorted(column)
             weights[word] = float(self.weights[place])
         return weights
 
@@ -194,8 +194,8 @@ class _Builder:
         make = partial(_array, folder)
         starts = make("starts", np.int64, len(self._vocabulary) + 1)
         frequencies = np.zeros(len(self._vocabulary), dtype=np.int64)
-        for found, _, _ in self._blocks():
-            frequencies += np.bincount(found, minlength=len(frequencies))
+        for word_numbers, _, _ in self._blocks():
+            frequencies += np.bincount(word_numbers, minlength=len(frequencies))
         starts[0] = 0
         np.cumsum(frequencies, out=starts[1:])
         weights, passages = make("weights", np.float32, starts[-1]), make("passages", np.int32, starts[-1])
@@ -211,11 +211,11 @@ class _Builder:
         idf = np.log(1 + (len(self.rowids) - frequencies + 0.5) / (frequencies + 0.5))
         lengths = np.asarray(self._lengths)
         norms = K1 * (1 - B + B * lengths / max(1.0, lengths.mean())) if len(lengths) else lengths
-        for found, positions, counts in self._blocks():
-            distinct, begins, sizes = np.unique(found, return_index=True, return_counts=True)
-            places = np.arange(len(found)) + np.repeat(heads[distinct] - begins, sizes)
+        for word_numbers, positions, counts in self._blocks():
+            distinct, begins, sizes = np.unique(word_numbers, return_index=True, return_counts=True)
+            places = np.arange(len(word_numbers)) + np.repeat(heads[distinct] - begins, sizes)
             passages[places] = positions
-            weights[places] = idf[found] * counts / (counts + norms[positions])
+            weights[places] = idf[word_numbers] * counts / (counts + norms[positions])
             heads[distinct] += sizes
 
     def _blocks(self) -> Iterator[np.ndarray]:

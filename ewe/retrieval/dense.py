@@ -62,8 +62,8 @@ class DenseRetriever:
         """Per query, at most `top_k` passages, best first; raises ValueError if top_k < 1."""
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}")
-        found = self._index.search(self.encoder.encode_queries(queries), top_k, self._rows.allowed)
-        return [self._rows.fetch(positions, scores) for positions, scores in found]
+        hits = self._index.search(self.encoder.encode_queries(queries), top_k, self._rows.allowed)
+        return [self._rows.fetch(positions, scores) for positions, scores in hits]
 
 
 def vectors_of(source: PassageSource, encoder: Encoder) -> Vectors:

@@ -129,11 +129,11 @@ class DenseIndex:
         best, effort = -1.0, 1 if self._is_lists else 2 * _DEPTH
         while True:
             self.effort = effort = min(effort, most)
-            found = [
+            overlaps = [
                 np.isin(best, positions).mean()
                 for best, (positions, _) in zip(exact, self.search(queries, _DEPTH), strict=True)
             ]
-            reached = float(np.mean(found))
+            reached = float(np.mean(overlaps))
             if reached >= recall or effort == most or (reached >= 0.5 and reached - best < 0.001):
                 return
             best, effort = reached, max(effort + 1, round(effort * 1.4))
@@ -169,8 +169,8 @@ def _sample(vectors: np.ndarray, places: np.ndarray, size: int, random: np.rando
 
 
 def _ordered(positions: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    found = positions >= 0
-    positions, scores = positions[found], scores[found]
+    is_hit = positions >= 0
+    positions, scores = positions[is_hit], scores[is_hit]
     order = np.lexsort((positions, -scores))
     return positions[order], scores[order]
 

@@ -89,8 +89,8 @@ def models_of(retriever: object) -> tuple[SentenceEncoder | None, CrossEncoderSc
     if isinstance(retriever, DenseRetriever | StoredDense):
         return retriever.encoder if isinstance(retriever.encoder, SentenceEncoder) else None, None
     if isinstance(retriever, HybridRetriever):
-        found = [models_of(part) for part in retriever.retrievers]
-        return next((encoder for encoder, _ in found if encoder), None), next((one for _, one in found if one), None)
+        parts = [models_of(part) for part in retriever.retrievers]
+        return next((encoder for encoder, _ in parts if encoder), None), next((one for _, one in parts if one), None)
     if isinstance(retriever, Reranked):
         return models_of(retriever.retriever)[0], retriever.scorer
     return models_of(retriever.retriever) if isinstance(retriever, Weighed) else (None, None)

@@ -67,10 +67,12 @@ class Reranked:
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first."""
-        found = self.retriever.retrieve(queries, max(top_k, self._depth))
+        candidates = self.retriever.retrieve(queries, max(top_k, self._depth))
         pairs = [
-            (query, searched_text(scored.passage)) for query, row in zip(queries, found, strict=True) for scored in row
+            (query, searched_text(scored.passage))
+            for query, row in zip(queries, candidates, strict=True)
+            for scored in row
         ]
         scores = iter(self.scorer.score(pairs))
-        rescored = [[ScoredPassage(scored.passage, float(next(scores))) for scored in row] for row in found]
+        rescored = [[ScoredPassage(scored.passage, float(next(scores))) for scored in row] for row in candidates]
         return [sorted(row, key=lambda scored: -scored.score)[:top_k] for row in rescored]

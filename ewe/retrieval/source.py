@@ -85,8 +85,8 @@ class Rows:
         try:
             return self._source.rows([rowid])[0]
         except DatastoreError:
-            found, _ = next(self._source.scan(rowid - 1), (None, None))
-            if found == rowid:
+            present, _ = next(self._source.scan(rowid - 1), (None, None))
+            if present == rowid:
                 raise
             return None
 
@@ -124,16 +124,16 @@ def day_range(date: str) -> tuple[int, int]:
 
     Months and years may begin and end on days that no calendar has. Without a date: a range beyond every limit.
     """
-    found = _DATE.match(date)
-    if found is None:
+    match = _DATE.match(date)
+    if match is None:
         return 10**8, -1
-    digits = found[0].replace("-", "")
+    digits = match[0].replace("-", "")
     return int(digits.ljust(8, "0")), int(digits.ljust(8, "9"))
 
 
-def _has_tags(passage: Passage, wanted: Sequence[Sequence[str]]) -> bool:
-    found = set(tags(passage.metadata)) if wanted else set()
-    return all(not found.isdisjoint(group) for group in wanted)
+def _has_tags(passage: Passage, required: Sequence[Sequence[str]]) -> bool:
+    own = set(tags(passage.metadata)) if required else set()
+    return all(not own.isdisjoint(group) for group in required)
 
 
 def _in_time(date: str, since: str, until: str) -> bool:

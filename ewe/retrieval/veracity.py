@@ -140,8 +140,8 @@ def word_cosines(texts: Sequence[str]) -> np.ndarray:
 
 def _date(text: str) -> date | None:
     """The day that an ISO date names, the first one of a month or a year; None if it is none."""
-    found = _ISO.match(text)
+    match = _ISO.match(text)
     try:
-        return date(*(int(part or 1) for part in found.groups())) if found else None
+        return date(*(int(part or 1) for part in match.groups())) if match else None
     except ValueError:
         return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from ewe.config.addons import longterm
 from ewe.errors import ConfigError
 from ewe.llm import LLM
 from ewe.server import (
@@ -19,8 +20,6 @@ from ewe.server import (
     cohere_chat,
     completions,
     embed_rerank,
-    memories,
-    memory_changes_routes,
     operation,
     responses,
     verify_text,
@@ -47,8 +46,9 @@ _ROUTERS = (
         for module in (operation, chat, completions, responses, anthropic_messages, cohere_chat, embed_rerank)
     ),
     operation.tokens_router,
-    # The routes with names come before those with ids.
-    *(module.router for module in (verify_text, memory_changes_routes, memories, batches, page, api_docs)),
+    verify_text.router,
+    *longterm("routes").ROUTERS,
+    *(module.router for module in (batches, page, api_docs)),
 )
 _DESCRIPTION = "Text that is checked while it is written. The OpenAI routes take and give what OpenAI's do."
 

@@ -12,8 +12,8 @@ from prometheus_client.registry import Collector
 
 from ewe.engine.status import EngineStatus
 from ewe.engine.stream_events import StreamEvent
-from ewe.longterm.request_memories import EVENTS
 from ewe.types import Generation, Verdict
+from ewe.types.protocols import MEMORY_EVENTS
 
 if TYPE_CHECKING:
     from ewe.server.served_engine import OpenedRequest
@@ -143,7 +143,7 @@ class _EngineFigures(Collector):
         counts = self._memories()
         text = "Long-term memories recalled, verified, promoted, reviewed; failures; answers not learnt from."
         family = CounterMetricFamily("ewe:longterm_events", text, labels=["event"])
-        for event in EVENTS:
+        for event in MEMORY_EVENTS:
             family.add_metric([event], counts.get(event, 0))
         yield family
         text = "Answers under way, written or waiting, by the key that asked (a digest; empty without keys)."

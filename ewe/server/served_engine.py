@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ewe.engine.request_tokenizer import RequestTokenizer
     from ewe.engine.status import EngineStatus
     from ewe.llm import LLM
-    from ewe.longterm.request_memories import RequestMemories
     from ewe.text.tool_calls.chat_prompts import ChatPrompts
+    from ewe.types.protocols import Memories
 
 
 _numbers = itertools.count(1)  # of all engines here: several may serve one LLM
@@ -53,7 +53,7 @@ class ServedEngine(ABC):
     summary: EngineSummary | None
     device: str
     memory_lines: Sequence[str]
-    memories: RequestMemories | None
+    memories: Memories | None
     sentence_models: SentenceModels
 
     @property

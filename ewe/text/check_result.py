@@ -111,5 +111,5 @@ def _backs(item: Evidence, claim: Claim) -> bool:
 
 
 def _counted(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
-    found = Counter(verdicts)
-    return {verdict: found[verdict] for verdict in Verdict}
+    counts = Counter(verdicts)
+    return {verdict: counts[verdict] for verdict in Verdict}

@@ -22,11 +22,11 @@ _NEVER = re.compile(r"(?!)")
 
 def control_tokens(tokenizer: Any, markup: bool = True) -> dict[str, int]:
     """The ids of a transformers tokenizer's control tokens by their texts. markup: whether tags like <think> count."""
-    found = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
+    tokens = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
     for token, added in tokenizer.added_tokens_decoder.items():
         if added.special or (markup and _MARKUP.match(added.content)):
-            found[added.content] = token
-    return {text: token for text, token in found.items() if text}
+            tokens[added.content] = token
+    return {text: token for text, token in tokens.items() if text}
 
 
 def any_of(texts: Iterable[str], takes_space: Mapping[str, tuple[bool, bool]] | None = None) -> re.Pattern[str]:
@@ -34,11 +34,11 @@ def any_of(texts: Iterable[str], takes_space: Mapping[str, tuple[bool, bool]] | 
 
     takes_space: of which texts it takes the white space before and after them, too.
     """
-    found = []
+    pieces = []
     for text in sorted(filter(None, texts), key=len, reverse=True):
         before, after = (takes_space or {}).get(text, (False, False))
-        found.append(f"{_SPACE if before else ''}{re.escape(text)}{_SPACE if after else ''}")
-    return re.compile(f"({'|'.join(found)})") if found else _NEVER
+        pieces.append(f"{_SPACE if before else ''}{re.escape(text)}{_SPACE if after else ''}")
+    return re.compile(f"({'|'.join(pieces)})") if pieces else _NEVER
 
 
 def normalized(tokenizer: Any, text: str) -> str:
@@ -101,7 +101,7 @@ class _Texts:
         text = text.replace(MARK, "\ufffd")  # it is no character that texts may hold
         if len(self.pattern.findall(normalized(self._tokenizer, text))) > len(self.pattern.findall(text)):
             return MARK.join(text)
-        text = self.pattern.sub(lambda found: f"{found[0][0]}{MARK}{found[0][1:]}", text)
+        text = self.pattern.sub(lambda match: f"{match[0][0]}{MARK}{match[0][1:]}", text)
         return self._with_ends(text)
 
     def _with_ends(self, text: str) -> str:

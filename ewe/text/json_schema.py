@@ -100,8 +100,8 @@ class _Walk:
     def _parts(self, node: _Node) -> Iterator[tuple[Any, Path]]:
         schema, path = node.schema, node.path
         if "$ref" in schema:
-            node.target, found = self._resolve(schema["$ref"], node)
-            yield node.target, found
+            node.target, referenced = self._resolve(schema["$ref"], node)
+            yield node.target, referenced
         for key in _SINGLE:
             yield schema.get(key), (*path, key)
         for key in _LISTS:
@@ -117,15 +117,15 @@ class _Walk:
                 node, f"$ref must point into this schema, as '#/$defs/name' does, and not to {reference!r}"
             )
         path = [unquote(part).replace("~1", "/").replace("~0", "~") for part in reference.split("/")[1:]]
-        found: Any = self._root
+        value: Any = self._root
         for part in path:
-            if isinstance(found, Mapping) and part in found:
-                found = found[part]
-            elif isinstance(found, list | tuple) and part.isdecimal() and int(part) < len(found):
-                found = found[int(part)]
+            if isinstance(value, Mapping) and part in value:
+                value = value[part]
+            elif isinstance(value, list | tuple) and part.isdecimal() and int(part) < len(value):
+                value = value[int(part)]
             else:
                 raise self._error(node, f"$ref points to {reference!r}, and nothing is there")
-        return found, tuple(path)
+        return value, tuple(path)
 
     def _check_size(self, node: _Node) -> None:
         schema = node.schema

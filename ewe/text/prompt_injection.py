@@ -27,8 +27,8 @@ _CONTROL = re.compile(r"<\|[^|<>]{1,40}\|>|\[/?(?:INST|SEP|CLS|PAD|MASK|UNK)\]|<
 
 def addresses_the_reader(text: str) -> bool:
     """Whether the text gives orders to whoever judges by it, or names the verdict to give."""
-    said = " ".join(text.casefold().split())  # a long run of spaces would take quadratic time
-    return any(_ORDER.match(said, place) for word in _STARTS for place in _places(said, word))
+    folded = " ".join(text.casefold().split())  # a long run of spaces would take quadratic time
+    return any(_ORDER.match(folded, place) for word in _STARTS for place in _places(folded, word))
 
 
 def _places(text: str, word: str) -> Iterator[int]:

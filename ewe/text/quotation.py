@@ -74,8 +74,8 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     """
     names, wording, question = place.names, stems_of(place.wording), stems_of(subject_of(place.question))
     numbers = _numbers(place.question)
-    said = [stems_of(sentence) for sentence in place.said]
-    found: dict[str, tuple[float, Quotation]] = {}
+    earlier = [stems_of(sentence) for sentence in place.said]
+    best: dict[str, tuple[float, Quotation]] = {}
     for passage in passages:
         others = _numbers(passage.title)
         if numbers and others and numbers.isdisjoint(others):  # "Route 29", where "Route 50" is asked about
@@ -84,13 +84,13 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
         for text in _whole_sentences(passage.text):
             own = stems_of(text)
             alike = share_of(wording, own)
-            if text in found or not _fits(text, own, title, names, said, bool(said) and alike >= _ALIKE):
+            if text in best or not _fits(text, own, title, names, earlier, bool(earlier) and alike >= _ALIKE):
                 continue
             likeness = alike + share_of(question, own | title) + share_of(names, own)
             likeness += _DECIDES * any(text in other for other in place.decided_by)
-            likeness += _beginning(text, names) if not said else 0.0
-            found[text] = likeness * passage.veracity, Quotation(passage, text)
-    ranked = sorted(found.values(), key=lambda pair: pair[0], reverse=True)
+            likeness += _beginning(text, names) if not earlier else 0.0
+            best[text] = likeness * passage.veracity, Quotation(passage, text)
+    ranked = sorted(best.values(), key=lambda pair: pair[0], reverse=True)
     return [quotation for _, quotation in ranked]
 
 
@@ -104,7 +104,7 @@ def _fits(
     own: AbstractSet[str],
     title: AbstractSet[str],
     names: AbstractSet[str],
-    said: Sequence[AbstractSet[str]],
+    earlier: Sequence[AbstractSet[str]],
     is_alike: bool,
 ) -> bool:
     """Whether a sentence with these stems is about these names, says something new, and is clear after the last one.
@@ -112,11 +112,12 @@ def _fits(
     is_alike: whether it is so like the wording it replaces that its passage's title may name its subject.
     """
     leans = _leans(text, title or names)
-    if leans and not (said and share_of(title or names, said[-1]) >= ABOUT):
+    if leans and not (earlier and share_of(title or names, earlier[-1]) >= ABOUT):
         return False
     is_about = share_of(names, own | title) >= ABOUT
     is_named = leans or not names.isdisjoint(own) or (is_alike and share_of(names, title) >= ABOUT)
-    is_new = all(share_of(own, before) < _SAID for before in said) and share_of(own, set().union(*said)) < _ALL_SAID
+    is_new = all(share_of(own, before) < _SAID for before in earlier)
+    is_new = is_new and share_of(own, set().union(*earlier)) < _ALL_SAID
     return is_about and is_named and is_new
 
 
@@ -134,10 +135,10 @@ def _whole_sentences(text: str) -> Iterator[str]:
     running = _WRAPPED.sub(" ", text)
     for start, end in _splitter.split(running):
         sentence = running[start:end]
-        said = words(sentence)
-        if not FEWEST_WORDS <= len(said) <= MOST_WORDS or sentence[0].islower():
+        spoken = words(sentence)
+        if not FEWEST_WORDS <= len(spoken) <= MOST_WORDS or sentence[0].islower():
             continue
-        if said[0] in _GOES_ON or "same" in said[:3]:
+        if spoken[0] in _GOES_ON or "same" in spoken[:3]:
             continue
         is_paired = all(sentence.count(pair[0]) == sentence.count(pair[1]) for pair in _PAIRS)
         is_plain = is_paired and sentence.count('"') % 2 == 0 and not _URL.search(sentence)

@@ -38,8 +38,8 @@ def subject_of(request: str) -> str:
     request of two lines, a topic and what is asked of it, the last begins so.
     """
     topic, line, last = request.strip().rpartition("\n")
-    found = _ASKING.match(last)
-    subject = last[found.end() :].rstrip(" .!?") if found else ""
+    match = _ASKING.match(last)
+    subject = last[match.end() :].rstrip(" .!?") if match else ""
     return topic + line + subject if subject else request
 
 

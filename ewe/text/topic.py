@@ -24,9 +24,9 @@ def names_of(text: str) -> AbstractSet[str]:
     return {stem(word) for word in words(" ".join(written)) if word not in FUNCTION_WORDS}
 
 
-def share_of(wanted: AbstractSet[str], there: AbstractSet[str]) -> float:
-    """The share of the wanted words that are there, 0 where none is wanted."""
-    return len(wanted & there) / len(wanted) if wanted else 0.0
+def share_of(required: AbstractSet[str], there: AbstractSet[str]) -> float:
+    """The share of the required words that are there, 0 where none is required."""
+    return len(required & there) / len(required) if required else 0.0
 
 
 def is_about(passage: Passage, question: str, written: str) -> bool:

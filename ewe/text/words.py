@@ -27,10 +27,10 @@ def words(text: str) -> list[str]:
     """
     folded = fold(text)
     stretches = () if folded.isascii() else _WITHOUT_SPACES.findall(folded)
-    found = [_normal(match) for match in _WORD.findall(_WITHOUT_SPACES.sub(" ", folded) if stretches else folded)]
+    parts = [_normal(match) for match in _WORD.findall(_WITHOUT_SPACES.sub(" ", folded) if stretches else folded)]
     for stretch in stretches:
-        found += [stretch[place : place + 2] for place in range(max(1, len(stretch) - 1))]
-    return found
+        parts += [stretch[place : place + 2] for place in range(max(1, len(stretch) - 1))]
+    return parts
 
 
 # The same few words make up most of a text, and a look-up costs a third of working them out again.

@@ -1,7 +1,7 @@
 """What the engine asks of its retriever, verifier and feedback builder, and a verifier of what finds claims."""
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from ewe.errors import EWEError
 from ewe.types import (
@@ -15,6 +15,15 @@ from ewe.types import (
     VerificationRequest,
     VerificationResult,
 )
+from ewe.types.sampling_params import SamplingParams
+
+MEMORY_EVENTS = (
+    *("recalled", "verified", "promoted", "remembered", "reviewed"),
+    *("recall_failed", "learning_failed", "request_failed", "review_failed", "not_learnt"),
+)
+"""What `Memories` count: memories brought, moved, made of answers and of messages, reviewed; failures; answers that
+were not learnt from.
+"""
 
 
 @runtime_checkable
@@ -51,12 +60,32 @@ class Memories(Protocol):
     def recall(self, queries: Sequence[Query]) -> list[list[ScoredPassage]]:
         """Per query the memories that may be used for it, best first; called from the retrieval's worker thread."""
 
+    @property
+    def service(self) -> Any:
+        """The store with its rules: an `ewe.longterm.service.MemoryService`."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How often each of `MEMORY_EVENTS` happened, so far."""
+
+    def warm(self) -> None:
+        """Loads the models that the first memory would wait for."""
+
+    def extract_with(self, chat: Callable[[Sequence[Mapping[str, Any]], SamplingParams], str]) -> None:
+        """Has facts taken from users' messages by a model; chat: its answer, as `LLM.chat_plainly`."""
+
+    def start(self) -> None:
+        """Begins what runs beside the engine, once that runs."""
+
     def learn(
         self, generation: Generation, evidence: Sequence[Evidence], options: MemoryOptions, question: str = ""
     ) -> None:
         """Takes in what was asked and what the checks of the finished answer found; called from the engine's thread, so
         it only notes it.
         """
+
+    def finish(self) -> None:
+        """Ends what runs beside the engine and learns what is left; the engine still runs."""
 
     def close(self) -> None:
         """Ends what is under way."""

@@ -120,14 +120,14 @@ class ClaimVerifier:
         return self._assume_complete if request.closed_world is None else request.closed_world
 
     def _retrieve(self, claims: Sequence[StatedClaim]) -> list[list[Passage]]:
-        found = self._retriever.retrieve([claim.text for claim in claims], self._top_k) if claims else []
-        return [[scored.passage for scored in group if scored.passage.veracity > 0] for group in found]
+        hits = self._retriever.retrieve([claim.text for claim in claims], self._top_k) if claims else []
+        return [[scored.passage for scored in group if scored.passage.veracity > 0] for group in hits]
 
     def _decide(self, claims: Sequence[StatedClaim]) -> dict[StatedClaim, _Decided]:
         """Per distinct claim the decision, and all passages that were found for it."""
         passages = self._retrieve(claims)
         rows = zip(claims, self._reader.read(claims, passages), passages, strict=True)
-        return {claim: _Decided(reading, found) for claim, reading, found in rows}
+        return {claim: _Decided(reading, hits) for claim, reading, hits in rows}
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,10 +48,10 @@ class JointReader:
 
     def read(self, claims: Sequence[StatedClaim], passages: Sequence[Sequence[Passage]]) -> list[ClaimReading]:
         """Per claim one piece for all of its passages, or one for each of them where they do not count the same."""
-        asked = [list(self._questions(claim, own)) for claim, own in zip(claims, passages, strict=True)]
-        readings = self._read(asked)
-        again = [at for at, reading in enumerate(readings) if _needs_explaining(reading, asked[at])]
-        apart = self._read([[alone for one in asked[at] for alone in one.apart()] for at in again])
+        questions = [list(self._questions(claim, own)) for claim, own in zip(claims, passages, strict=True)]
+        readings = self._read(questions)
+        again = [at for at, reading in enumerate(readings) if _needs_explaining(reading, questions[at])]
+        apart = self._read([[alone for one in questions[at] for alone in one.apart()] for at in again])
         for at, reading in zip(again, apart, strict=True):
             readings[at] = _explained(readings[at], reading)
         return readings
@@ -68,11 +68,11 @@ class JointReader:
                 ranked = tuple(sorted(excerpts, key=lambda one: -one.share))
                 yield _Question(claim, ranked, weight_of(group[0], self._by_veracity))
 
-    def _read(self, asked: Sequence[Sequence[_Question]]) -> list[ClaimReading]:
+    def _read(self, questions: Sequence[Sequence[_Question]]) -> list[ClaimReading]:
         """Per claim what the judge says to its questions; it is asked once, if at all."""
-        pairs = [self._pair(one) for own in asked for one in own]
+        pairs = [self._pair(one) for own in questions for one in own]
         rows = iter(self._judge.judge(pairs).tolist() if pairs else ())
-        return [self._reading(own, [next(rows) for _ in own]) for own in asked]
+        return [self._reading(own, [next(rows) for _ in own]) for own in questions]
 
     def _pair(self, question: _Question) -> tuple[str, str]:
         shown = [excerpt.shown for excerpt in question.excerpts]

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from ewe.world.people import TOPIC_OF_SLOT, Person, relation_of
-from ewe.world.wording import Phrasing, Reference, Wording, catalogue, phrasings
-from ewe.world.world import WorldPrompt
-from ewe.world.world_grammar import LEAD_INS
+from ewe.evaluation.world.people import TOPIC_OF_SLOT, Person, relation_of
+from ewe.evaluation.world.wording import Phrasing, Reference, Wording, catalogue, phrasings
+from ewe.evaluation.world.world import WorldPrompt
+from ewe.evaluation.world.world_grammar import LEAD_INS
 
 _MIDDLE = ("institute", "work", "invention", "prize", "expedition", "work2", "prize2")
 _SINGLE_LIST_SENTENCE = 0.5

@@ -15,7 +15,7 @@ from builtin_training.example import Example, Span, View
 from builtin_training.guidance import Guidance, Place
 from builtin_training.lesson_memory import LessonSettings
 from builtin_training.lessons import AnswerSentence, Lesson, sample_lessons
-from ewe.world.wording import ValueSpan
+from ewe.evaluation.world.wording import ValueSpan
 
 ASKING = (
     "When",

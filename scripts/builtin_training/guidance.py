@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from builtin_training.example import Goal
-from ewe.world.people import Fact
+from ewe.evaluation.world.people import Fact
 
 BEHIND = 4
 """Tokens, beginning with the last one that a value's owner or companion is known at, that may hold the value."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from random import Random
 
 from builtin_training.answers import Statement
-from ewe.world.articles import ATLAS, FORUM, GAZETTE, STORIES, Source, Telling, tell
-from ewe.world.names import Split
-from ewe.world.people import SLOTS_BY_TOPIC, TOPIC_OF_SLOT, EntityPool, Fact, Person, wrong_value
+from ewe.evaluation.world.articles import ATLAS, FORUM, GAZETTE, STORIES, Source, Telling, tell
+from ewe.evaluation.world.names import Split
+from ewe.evaluation.world.people import SLOTS_BY_TOPIC, TOPIC_OF_SLOT, EntityPool, Fact, Person, wrong_value
 
 
 @dataclass(frozen=True, slots=True)

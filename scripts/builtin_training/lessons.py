@@ -10,13 +10,13 @@ import numpy as np
 
 from builtin_training.answers import Statement, compose_answer, retell
 from builtin_training.lesson_memory import Draft, LessonSettings, fixed_memory, rolling_memory
+from ewe.evaluation.world import names
+from ewe.evaluation.world.articles import Telling
+from ewe.evaluation.world.people import EntityPool, Fact, draw_person
+from ewe.evaluation.world.phrasings import QUESTIONS
+from ewe.evaluation.world.wording import ValueSpan
+from ewe.evaluation.world.world import KINDS, ask, draw_prompt
 from ewe.types import Passage
-from ewe.world import names
-from ewe.world.articles import Telling
-from ewe.world.people import EntityPool, Fact, draw_person
-from ewe.world.phrasings import QUESTIONS
-from ewe.world.wording import ValueSpan
-from ewe.world.world import KINDS, ask, draw_prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from ewe.world.articles import SOURCES, STORIES, tell
-from ewe.world.names import Split
-from ewe.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, Person, draw_person, lie_about
-from ewe.world.wording import phrasings
+from ewe.evaluation.world.articles import SOURCES, STORIES, tell
+from ewe.evaluation.world.names import Split
+from ewe.evaluation.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, Person, draw_person, lie_about
+from ewe.evaluation.world.wording import phrasings
 from judge_training.pairs import Label, Pair
 
 # A person may have other works, prizes, posts, inventions and journeys than those that one passage tells of.

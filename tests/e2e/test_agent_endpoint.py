@@ -14,8 +14,8 @@ from real_models import model_path
 from server_rig import LONG, serving
 
 from ewe import LLM, SamplingParams, VeriMemAgent
-from ewe.agent import Stopped
-from ewe.agent.agent import STOP
+from ewe.longterm.agent import Stopped
+from ewe.longterm.agent.agent import STOP
 from ewe.longterm.records import MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore

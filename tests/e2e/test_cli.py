@@ -39,7 +39,7 @@ def use(monkeypatch: pytest.MonkeyPatch, fake: FakeLLM) -> None:
     for command in ("generate", "demo"):
         monkeypatch.setattr(f"ewe.cli.{command}.open_llm", lambda config, loaded=None: fake)
         monkeypatch.setattr(f"ewe.cli.{command}.settings_of", lambda *args, **named: Config())
-    monkeypatch.setattr("ewe.world.builtin.example_prompts", lambda: [PROMPT, "Where was Edda Roon born?"])
+    monkeypatch.setattr("ewe.evaluation.world.builtin.example_prompts", lambda: [PROMPT, "Where was Edda Roon born?"])
 
 
 def ewe(*arguments: str, stdin: str | None = None, **environment: str) -> Result:

@@ -17,7 +17,7 @@ from transformers import AutoTokenizer
 from typer.testing import CliRunner
 
 from ewe.cli.main import app
-from ewe.world.builtin import example_prompts, load_world
+from ewe.evaluation.world.builtin import example_prompts, load_world
 
 ROOT = Path(__file__).parents[2]
 

@@ -26,7 +26,7 @@ def store(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def encoder(monkeypatch: pytest.MonkeyPatch) -> WordEncoder:
     made = WordEncoder(dimension=200)
-    monkeypatch.setattr("ewe.cli.memory._encoder", lambda name: made)
+    monkeypatch.setattr("ewe.longterm.commands.memory_app._encoder", lambda name: made)
     return made
 
 
@@ -264,7 +264,7 @@ def test_reviews_go_on_round_after_round_while_others_write(
         raise DatastoreError("another process writes to it")
 
     free = MemoryStore.open
-    monkeypatch.setattr("ewe.cli.memory_review._sleep", rest)
+    monkeypatch.setattr("ewe.longterm.commands.memory_review._sleep", rest)
     result = ewe("review", store, "--datastore", passages, "--judge", "builtin", "--budget", 1, "--every", 60, "--json")
     assert (result.exit_code, rounds) == (130, [60.0] * 3)
     found = [[one["memory_id"] for one in json.loads(line)["reviewed"]] for line in result.stdout.splitlines()]

@@ -22,7 +22,7 @@ from ewe.engine.model_runner import layer_shapes
 from ewe.engine.precompute import precompute
 from ewe.engine.units.unit_files import SHARDS
 from ewe.errors import ConfigError, PrecomputedError
-from ewe.world.builtin import builtin_datastore
+from ewe.evaluation.world.builtin import builtin_datastore
 
 IN_FP8 = ["cache.dtype=fp8_e4m3"]
 

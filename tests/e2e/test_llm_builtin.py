@@ -11,8 +11,8 @@ from unit.engine_parts import number
 from ewe import LLM, Claim, Evidence, Generation, Passage, SamplingParams, Verdict
 from ewe.config import resolve_config
 from ewe.engine.models.loader import LoadedModel, load_model
+from ewe.evaluation.world.builtin import load_world
 from ewe.types import VerificationRequest, VerificationResult
-from ewe.world.builtin import load_world
 
 pytestmark = pytest.mark.skipif(
     not (model_path() / "model.safetensors").is_file(), reason="the built-in model has no weights in this checkout"

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 import ewe
-from ewe.agent.memory_mcp import MemoryServer, mcp_app
 from ewe.cli.main import app
+from ewe.longterm.agent.memory_mcp import MemoryServer, mcp_app
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore

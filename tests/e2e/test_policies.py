@@ -24,9 +24,9 @@ from ewe.cli.main import app
 from ewe.engine.models.loader import LoadedModel
 from ewe.engine.request import Request
 from ewe.errors import InvalidRequestError
+from ewe.evaluation.world.builtin import example_prompts
 from ewe.policies.self_rag_like import TOKENS
 from ewe.types import Generation, Passage, ScoredPassage
-from ewe.world.builtin import example_prompts
 
 PARAMS = SamplingParams(max_tokens=8)
 ENDLESS = SamplingParams(max_tokens=350, ignore_eos=True)

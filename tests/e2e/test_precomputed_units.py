@@ -34,7 +34,7 @@ from ewe.engine.models.loader import LoadedModel
 from ewe.engine.precompute import precompute
 from ewe.engine.units.unit_files import SHARDS
 from ewe.errors import PrecomputedError
-from ewe.world.builtin import builtin_datastore
+from ewe.evaluation.world.builtin import builtin_datastore
 
 PASSAGES = [
     Passage("river", "The river flows past Sørland, then to the sea. It was named in 1897.", title="Ouémé"),

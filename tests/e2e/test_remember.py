@@ -195,6 +195,6 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     file.write_text(json.dumps(TALK), encoding="utf-8")
     model = mock.MagicMock()
     model.__enter__.return_value.chat_plainly.return_value = "no JSON"
-    with mock.patch("ewe.cli.memory_write.open_llm", return_value=model):
+    with mock.patch("ewe.longterm.commands.memory_write.open_llm", return_value=model):
         told = remember(tmp_path / "made", file, "--model", "smollm2")
     assert (told.exit_code, "1 message read, 1 without" in told.stderr) == (1, True)

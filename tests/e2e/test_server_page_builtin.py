@@ -12,10 +12,10 @@ from playwright.sync_api import expect
 from server_rig import PROMPT, serving, wait_until_idle
 
 from ewe import LLM, SamplingParams
+from ewe.evaluation.world.builtin import example_prompts
 from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings
 from ewe.types import Generation
-from ewe.world.builtin import example_prompts
 
 KEY = "a key of letters"
 SIGNS = {"supported": "✓", "refuted": "✗", "inconclusive": "?", "not_checked": "–"}

@@ -27,7 +27,7 @@ from ewe.engine.precompute import precompute
 from ewe.errors import ConfigError
 from ewe.evaluation import factuality_run
 from ewe.evaluation.factuality import Found
-from ewe.world.builtin import load_world
+from ewe.evaluation.world.builtin import load_world
 
 AUTO = "model.device_map=auto"
 

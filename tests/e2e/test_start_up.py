@@ -99,7 +99,7 @@ def test_a_plain_engine_loads_nothing_of_what_it_has_not(model: Path) -> None:
     imported, ours, steps = run(PLAIN, model)
     assert imported == []
     packages = {name.split(".")[1] for name in ours if "." in name}
-    others = {"agent", "cli", "evaluation", "longterm", "retrieval", "server", "verification", "world"}
+    others = {"agent", "cli", "evaluation", "longterm", "retrieval", "server", "verification"}
     assert not packages & others
     assert not any(name.startswith("ewe.engine.distributed") for name in ours)
     assert len(ours) <= 142, ours
@@ -155,7 +155,7 @@ def test_commands_that_run_no_model_and_the_server_import_no_torch(tmp_path: Pat
 MAIN = """
 import json, sys
 import ewe.cli.main
-print(json.dumps([name for name in ("asyncio", "psutil", "sqlite3", "ewe.world", "ewe.server.batch")
+print(json.dumps([name for name in ("asyncio", "psutil", "sqlite3", "ewe.evaluation.world", "ewe.server.batch")
     if name in sys.modules]))
 """
 

@@ -24,7 +24,7 @@ from ewe.config import Config, ModelConfig, resolve_config
 from ewe.engine.models.loader import load_model
 from ewe.engine.precompute import precompute
 from ewe.errors import ConfigError, EngineDeadError
-from ewe.world.builtin import load_world
+from ewe.evaluation.world.builtin import load_world
 
 needs_builtin = pytest.mark.skipif(
     not (model_path() / "model.safetensors").is_file(), reason="the built-in model has no weights in this checkout"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from longterm_parts import YearJudge
 
 from ewe import VeriMemAgent
-from ewe.agent import AgentResult, Stopped, Tool
 from ewe.errors import ConfigError, InvalidRequestError, JudgeError
+from ewe.longterm.agent import AgentResult, Stopped, Tool
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.threshold import Action
 from ewe.longterm.service import MemoryService

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ewe import LLM, Config, SamplingParams, VeriMemAgent
-from ewe.agent import Stopped
-from ewe.agent.agent import STOP, as_completer
 from ewe.errors import ConfigError, InvalidRequestError
+from ewe.longterm.agent import Stopped
+from ewe.longterm.agent.agent import STOP, as_completer
 from ewe.verification.endpoint.completer import EndpointCompleter
 from ewe.verification.endpoint.protocol import LocalCompleter
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from ewe.agent.function_tools import Tool, ToolError
-from ewe.agent.result import Call, Step
-from ewe.agent.step_format import FORMS, NoStepError, as_data, ask_again, fill_prompt, one_line, read_step
 from ewe.errors import ConfigError, DatastoreError
+from ewe.longterm.agent.function_tools import Tool, ToolError
+from ewe.longterm.agent.result import Call, Step
+from ewe.longterm.agent.step_format import FORMS, NoStepError, as_data, ask_again, fill_prompt, one_line, read_step
 from ewe.text.prompt_injection import spells_control_tokens
 
 ACTION = 'Action: {"tool": "look", "arguments": {"query": "bridge"}}'

@@ -66,7 +66,7 @@ def test_killed_anywhere_every_request_has_one_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: list[tuple[int, int, int]]
 ) -> None:
     """After a kill the file ends with any part of one more line."""
-    monkeypatch.setattr("ewe.server.batch.result_log.os.fsync", lambda handle: None)
+    monkeypatch.setattr("ewe.text.append_log.os.fsync", lambda handle: None)
     path = tmp_path / "results.jsonl"
     path.unlink(missing_ok=True)
     for answers, places, torn in kills:
@@ -162,7 +162,7 @@ def test_results_that_come_together_share_a_sync_and_count_after_it(
     async def add_all() -> None:
         await asyncio.gather(*(log.add(name, reply()) for name in NAMES), tell())
 
-    monkeypatch.setattr("ewe.server.batch.result_log.os.fsync", sync)
+    monkeypatch.setattr("ewe.text.append_log.os.fsync", sync)
     with log:
         asyncio.run(add_all())
     assert syncs[0] == 0
@@ -182,7 +182,7 @@ def test_a_full_disk_ends_the_run_and_nothing_follows_half_a_line(
         if syncs > 2:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ewe.server.batch.result_log.os.fsync", fail_later)
+    monkeypatch.setattr("ewe.text.append_log.os.fsync", fail_later)
     with pytest.raises(EWEError, match="No space left on device"):
         run(path, places=1)
     held = path.read_bytes()

@@ -6,6 +6,7 @@ import pytest
 from ewe.config import VerificationConfig
 from ewe.engine.text_checker import check_text
 from ewe.errors import ConfigError, DatastoreError, EWEError, InvalidRequestError, JudgeError
+from ewe.evaluation.world.verifier import WorldVerifier
 from ewe.types import Claim, Passage, ScoredPassage, Verdict, VerificationRequest
 from ewe.types.protocols import Verifier
 from ewe.verification.claim_verifier import ClaimVerifier
@@ -15,7 +16,6 @@ from ewe.verification.extraction.whole_sentences import WholeSentences
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.protocol import checked
 from ewe.verification.open_verifier import open_verifier
-from ewe.world.verifier import WorldVerifier
 
 RULE = DecisionRule(Thresholds(0.6, 0.6, 1 / 3))
 BORN = Passage("born", "She was born in Warsaw.", title="Ada Lind")

@@ -35,7 +35,9 @@ class Script:
 @pytest.fixture
 def says(monkeypatch: pytest.MonkeyPatch):
     """Has the endpoint's model reply in turn."""
-    return lambda *replies: monkeypatch.setattr("ewe.agent.agent.open_endpoint", lambda *_, **__: Script(*replies))
+    return lambda *replies: monkeypatch.setattr(
+        "ewe.longterm.agent.agent.open_endpoint", lambda *_, **__: Script(*replies)
+    )
 
 
 def test_it_searches_memories_and_passages_and_prints_its_steps(tmp_path: Path, says) -> None:

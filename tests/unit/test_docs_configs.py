@@ -9,7 +9,7 @@ from ewe.evaluation.systems import read_sweep, shipped_sweeps
 
 SWEEPS = shipped_sweeps().values()
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
-OWN = Path(__file__).parents[2] / "ewe" / "world" / "builtin.yaml"
+OWN = Path(__file__).parents[2] / "ewe" / "evaluation" / "world" / "builtin.yaml"
 POLICIES = {"ewe", "rag", "flare", "plain"}
 
 
@@ -41,7 +41,7 @@ def test_the_builtin_model_gets_the_units_it_was_trained_with(path: Path) -> Non
 
 
 def test_builtin_is_what_the_builtin_model_brings() -> None:
-    assert Config.from_yaml(OWN) == Config.from_yaml(OWN.parents[2] / "configs" / "builtin.yaml")
+    assert Config.from_yaml(OWN) == Config.from_yaml(OWN.parents[3] / "configs" / "builtin.yaml")
 
 
 def test_a_bare_off_in_yaml_means_off() -> None:

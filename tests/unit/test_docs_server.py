@@ -30,7 +30,11 @@ ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guides" / "server.md").read_text(encoding="utf-8")
 BATCHES = (ROOT / "docs" / "guides" / "batch.md").read_text(encoding="utf-8")
 MEMORIES = (ROOT / "docs" / "guides" / "longterm_memory.md").read_text(encoding="utf-8")
-CODE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "ewe" / "server").glob("*.py")))
+CODE = "\n".join(
+    path.read_text(encoding="utf-8")
+    for folder in ("server", "longterm/routes")
+    for path in sorted((ROOT / "ewe" / folder).glob("*.py"))
+)
 
 
 def section(heading: str) -> str:

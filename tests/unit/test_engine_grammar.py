@@ -19,7 +19,7 @@ from transformers import AutoTokenizer
 from ewe.engine.grammar import Grammar, Grammars
 from ewe.errors import SchemaError
 
-TOKENIZER = AutoTokenizer.from_pretrained(Path(__file__).parents[2] / "ewe" / "world" / "model")
+TOKENIZER = AutoTokenizer.from_pretrained(Path(__file__).parents[2] / "ewe" / "evaluation" / "world" / "model")
 EOS, VOCAB = 1, 2050  # two more logits than tokens, as models have them
 GRAMMARS = Grammars(TOKENIZER, VOCAB, frozenset({EOS}))
 SCHEMA: dict[str, Any] = {

@@ -10,7 +10,7 @@ from e2e.llm_rig import tiny_llm
 from typer.testing import CliRunner
 
 from ewe.cli.main import app
-from ewe.evaluation.memory.locomo_questions import (
+from ewe.longterm.evaluation.locomo_questions import (
     LoCoMoQuestion,
     abstains,
     dates,
@@ -19,9 +19,9 @@ from ewe.evaluation.memory.locomo_questions import (
     read_conversations,
     token_f1,
 )
-from ewe.evaluation.memory.locomo_recall import open_memories_of, scorer_of
-from ewe.evaluation.memory.locomo_report import LoCoMoAnswer, locomo_table, selective_rows, summarise_locomo
-from ewe.evaluation.memory.locomo_run import LoCoMoJob, LoCoMoRun
+from ewe.longterm.evaluation.locomo_recall import open_memories_of, scorer_of
+from ewe.longterm.evaluation.locomo_report import LoCoMoAnswer, locomo_table, selective_rows, summarise_locomo
+from ewe.longterm.evaluation.locomo_run import LoCoMoJob, LoCoMoRun
 
 FIRST = ["I adopted a dog called Rex on 7 May 2023.", "Lovely! I paint lighthouses."]
 SECOND = ["The weather was fine.", "I was at the market.", "Good to hear.", "See you soon.", "Bye."]

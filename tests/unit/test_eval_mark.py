@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from ewe.errors import ConfigError
-from ewe.evaluation.memory.bench import Finding, run
-from ewe.evaluation.memory.mark_bench import MARKBench
-from ewe.evaluation.memory.mark_metrics import (
+from ewe.longterm.evaluation.bench import Finding, run
+from ewe.longterm.evaluation.mark_bench import MARKBench
+from ewe.longterm.evaluation.mark_metrics import (
     alpha_study,
     coverage_scores,
     information_capture,
     key_point_coverage,
     key_points,
 )
-from ewe.evaluation.memory.mark_records import Record, read, read_records
+from ewe.longterm.evaluation.mark_records import Record, read, read_records
 from ewe.retrieval.veracity import word_cosines
 
 COLOURS = ("red", "green", "blue", "white")

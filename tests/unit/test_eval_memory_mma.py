@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 from ewe.cli.main import app
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.evaluation.memory.answerers import conversation
-from ewe.evaluation.memory.bench import Setup, run, summarise
-from ewe.evaluation.memory.memory_systems import Coin, Oracle, open_system
-from ewe.evaluation.memory.mma_bench import open_benches
-from ewe.evaluation.memory.mma_cases import RECORD, TRUTHS, USER_A, make_cases, read_case
-from ewe.evaluation.memory.mma_images import Picture, draw
-from ewe.evaluation.memory.mma_reader import FormJudge, stated
-from ewe.evaluation.memory.protocol import Asked, Question, Turn
+from ewe.longterm.evaluation.answerers import conversation
+from ewe.longterm.evaluation.bench import Setup, run, summarise
+from ewe.longterm.evaluation.memory_systems import Coin, Oracle, open_system
+from ewe.longterm.evaluation.mma_bench import open_benches
+from ewe.longterm.evaluation.mma_cases import RECORD, TRUTHS, USER_A, make_cases, read_case
+from ewe.longterm.evaluation.mma_images import Picture, draw
+from ewe.longterm.evaluation.mma_reader import FormJudge, stated
+from ewe.longterm.evaluation.protocol import Asked, Question, Turn
 
 
 def played(systems, cases=4, answerer=None, **setup):

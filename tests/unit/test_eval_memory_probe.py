@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.evaluation.memory.mma_bench import (
+from ewe.longterm.evaluation.mma_bench import (
     alignment,
     core_score,
     correction_rates,
@@ -16,7 +16,7 @@ from ewe.evaluation.memory.mma_bench import (
     read_wagers,
     relative_uncertainty,
 )
-from ewe.evaluation.memory.mma_cases import FALSE, TRUE, UNKNOWN, VERDICTS
+from ewe.longterm.evaluation.mma_cases import FALSE, TRUE, UNKNOWN, VERDICTS
 
 SIZES = {"A": 30, "B": 17, "C": 30, "D": 13}
 

@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 
 from ewe.cli.main import app
 from ewe.errors import InvalidRequestError
-from ewe.evaluation.memory.bench import AREA, Finding, Setup, run, summarise
-from ewe.evaluation.memory.memory_systems import open_system
-from ewe.evaluation.memory.protocol import Asked, Question, Reply, Turn
-from ewe.evaluation.memory.selective import CountedJudge, SelectiveBench, figures, quote, read_claims
-from ewe.evaluation.memory.selective_sets import Query, fever_items, locomo_items
+from ewe.longterm.evaluation.bench import AREA, Finding, Setup, run, summarise
+from ewe.longterm.evaluation.memory_systems import open_system
+from ewe.longterm.evaluation.protocol import Asked, Question, Reply, Turn
+from ewe.longterm.evaluation.selective import CountedJudge, SelectiveBench, figures, quote, read_claims
+from ewe.longterm.evaluation.selective_sets import Query, fever_items, locomo_items
 from ewe.longterm.records import MemorySource
 
 

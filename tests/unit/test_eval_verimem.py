@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ewe.evaluation.memory.bench import Finding, Setup, run
-from ewe.evaluation.memory.memory_systems import UNFLAGGED
-from ewe.evaluation.memory.protocol import Asked, Question
-from ewe.evaluation.memory.verimem_bench import measure, open_benches, read
-from ewe.evaluation.memory.verimem_world import Task, make_tasks, stated, statement
+from ewe.longterm.evaluation.bench import Finding, Setup, run
+from ewe.longterm.evaluation.memory_systems import UNFLAGGED
+from ewe.longterm.evaluation.protocol import Asked, Question
+from ewe.longterm.evaluation.verimem_bench import measure, open_benches, read
+from ewe.longterm.evaluation.verimem_world import Task, make_tasks, stated, statement
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory
 from ewe.longterm.scoring.threshold import Action
@@ -30,10 +30,10 @@ def test_tasks_are_the_same_for_a_seed_and_true_by_what_was_said_last() -> None:
     assert tasks != make_tasks(2, seed=4)
     assert len(tasks) == 8
     for task in tasks.values():
-        assert task.told <= task.truths.keys()
+        assert task.known <= task.truths.keys()
         said = {found[0] for turn in task.turns if (found := stated(turn.text))}
-        assert said >= task.told
-        assert all(task.truths[fact] in task.values[fact] for fact in task.told)
+        assert said >= task.known
+        assert all(task.truths[fact] in task.values[fact] for fact in task.known)
     assert len(tasks["dialogue-000"].turns) == 15
     updates = tasks["updates-000"]
     last = {found[0]: found[1] for turn in updates.turns if (found := stated(turn.text))}
@@ -44,7 +44,7 @@ def test_the_metrics_by_hand() -> None:
     task = Task(
         "bias",
         truths={MILL: "Dako", HALL: "Lira"},
-        told={MILL},
+        known={MILL},
         groups=[[MILL, HALL]],
         biased={MILL: "Fano", HALL: "Fano"},
         bias_in=[0.8],

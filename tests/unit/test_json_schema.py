@@ -171,7 +171,7 @@ class TestGrammars:
 
         from ewe.engine.grammar import Grammars
 
-        tokenizer = AutoTokenizer.from_pretrained(Path(__file__).parents[2] / "ewe" / "world" / "model")
+        tokenizer = AutoTokenizer.from_pretrained(Path(__file__).parents[2] / "ewe" / "evaluation" / "world" / "model")
         return Grammars(tokenizer, 2050, frozenset({1}))
 
     @pytest.mark.parametrize("schema", FINE)

@@ -28,8 +28,8 @@ from judge_training.sources import read_bios, read_fever, read_fool_me_twice, re
 from judge_training.swaps import contains, find_values, negate, other_value, replace_value
 from judge_training.world_pairs import judge_facts, world_pairs
 
+from ewe.evaluation.world.people import Fact
 from ewe.verification.judges.builtin_judge import dequantise
-from ewe.world.people import Fact
 
 NAMES = ("Ada Lovelace", "Paris Match", "Karl Benz", "Nokia")
 PAIR = Pair(

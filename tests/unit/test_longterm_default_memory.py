@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ewe.config import Config, LongTermConfig
-from ewe.evaluation.memory.memory_systems import memory_rules
 from ewe.longterm.default_memory import DEFAULTS, default_memory, default_rules
+from ewe.longterm.evaluation.memory_systems import memory_rules
 from ewe.longterm.memory_api import Memory
 from ewe.longterm.open_memories import open_memories
 from ewe.longterm.records import MemorySource, Scope

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ewe.errors import InvalidRequestError
-from ewe.evaluation.memory.abstention import (
+from ewe.longterm.evaluation.abstention import (
     Outcomes,
     abstains,
     risk_coverage,

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.evaluation.memory.mark_records import best_of_kinds
+from ewe.longterm.evaluation.mark_records import best_of_kinds
 from ewe.longterm.memory_search import MemorySearch, address, visible
 from ewe.longterm.recall import MemoryRules
 from ewe.longterm.records import Memory, MemorySource, Scope

@@ -8,7 +8,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from pydantic import ValidationError
 
-from ewe.server.schemas.memory_schemas import MemorySearchRequest
+from ewe.longterm.routes.memory_schemas import MemorySearchRequest
 
 
 def test_a_query_is_as_long_as_a_memory_at_most() -> None:

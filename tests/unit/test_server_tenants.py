@@ -11,7 +11,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 from ewe.config import LongTermConfig
 from ewe.longterm.records import Scope
 from ewe.longterm.request_memories import scopes_of
-from ewe.server.schemas.memory_schemas import MemoryUse
+from ewe.server.schemas.memory_use import MemoryUse
 from ewe.server.tenants import Tenants
 from ewe.types import MemoryOptions
 
@@ -35,7 +35,7 @@ def test_keys_have_only_the_shared_memories_in_common(
     tenants = Tenants(separate=True)
     if one[0] != other[0]:
         assert seen(tenants, *one) & seen(tenants, *other) == {Scope()}
-        assert tenants.scope(one[0], *one[1]) not in seen(tenants, *other)
+        assert Scope(*tenants.owner(one[0], *one[1])) not in seen(tenants, *other)
 
 
 @given(key=KEYS, one=PLACES, other=PLACES)
@@ -43,11 +43,11 @@ def test_users_of_a_key_are_kept_apart_and_known_by_their_names(
     key: str, one: tuple[str, str], other: tuple[str, str]
 ) -> None:
     for tenants in (Tenants(separate=True), Tenants(separate=False)):
-        scope = tenants.scope(key, *one)
-        assert tenants.names(key, scope) == one
-        assert (scope == tenants.scope(key, *other)) is (one == other)
-        assert scope in seen(tenants, key, one)
-    assert not Tenants(separate=True).scope(key, *one).shared
+        owner = tenants.owner(key, *one)
+        assert tenants.names(key, *owner) == one
+        assert (owner == tenants.owner(key, *other)) is (one == other)
+        assert Scope(*owner) in seen(tenants, key, one)
+    assert not Scope(*Tenants(separate=True).owner(key, *one)).shared
 
 
 def test_a_request_without_memory_uses_those_of_the_settings() -> None:

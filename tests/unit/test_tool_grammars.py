@@ -24,7 +24,7 @@ TOKENS = {"spelled": (), "hermes": ("<tool_call>", "</tool_call>"), "mistral": (
 
 @cache
 def tokenizer_with(kind: str) -> Any:
-    tokenizer = AutoTokenizer.from_pretrained(Path(__file__).parents[2] / "ewe" / "world" / "model")
+    tokenizer = AutoTokenizer.from_pretrained(Path(__file__).parents[2] / "ewe" / "evaluation" / "world" / "model")
     special = kind == "mistral"
     tokenizer.add_tokens([AddedToken(text, special=special, normalized=False) for text in TOKENS[kind]])
     return tokenizer, Grammars(tokenizer, len(tokenizer) + 2, frozenset({EOS}))

@@ -17,7 +17,7 @@ from builtin_training.probe import PROBE_SEED, measure, probe_settings
 
 from ewe.config import Config
 
-MODEL = Path(__file__).resolve().parents[2] / "ewe" / "world" / "model"
+MODEL = Path(__file__).resolve().parents[2] / "ewe" / "evaluation" / "world" / "model"
 SETTINGS = Config.from_yaml(MODEL.parent / "builtin.yaml")
 
 

@@ -21,7 +21,7 @@ from builtin_training.lesson_memory import LessonSettings
 from builtin_training.lessons import sample_lesson, sample_lessons
 from builtin_training.model import load_or_train_tokenizer
 
-from ewe.world.people import Fact
+from ewe.evaluation.world.people import Fact
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from builtin_training.answers import compose_answer
 
 from ewe.errors import ConfigError
+from ewe.evaluation.world import names
+from ewe.evaluation.world.articles import ATLAS, SOURCES
+from ewe.evaluation.world.builtin import builtin_datastore, load_world
+from ewe.evaluation.world.people import SLOTS
+from ewe.evaluation.world.world import FIRST_TRAINING_SEED, KINDS, World
 from ewe.retrieval.bm25 import BM25Retriever
-from ewe.world import names
-from ewe.world.articles import ATLAS, SOURCES
-from ewe.world.builtin import builtin_datastore, load_world
-from ewe.world.people import SLOTS
-from ewe.world.world import FIRST_TRAINING_SEED, KINDS, World
 
 NUM_PEOPLE = 40
 

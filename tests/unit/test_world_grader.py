@@ -12,11 +12,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from builtin_training.answers import compose_answer
 
-from ewe.world.grader import grade
-from ewe.world.people import EntityPool, Fact, second_item, wrong_value
-from ewe.world.wording import catalogue
-from ewe.world.world import World, WorldPrompt
-from ewe.world.world_grammar import patterns
+from ewe.evaluation.world.grader import grade
+from ewe.evaluation.world.people import EntityPool, Fact, second_item, wrong_value
+from ewe.evaluation.world.wording import catalogue
+from ewe.evaluation.world.world import World, WorldPrompt
+from ewe.evaluation.world.world_grammar import patterns
 
 
 @pytest.fixture(scope="module")

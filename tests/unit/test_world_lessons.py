@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from builtin_training.lesson_memory import LessonSettings
 from builtin_training.lessons import Lesson, sample_lesson, sample_lessons
 
-from ewe.world import names
-from ewe.world.people import Fact
-from ewe.world.world_grammar import read_sentence
+from ewe.evaluation.world import names
+from ewe.evaluation.world.people import Fact
+from ewe.evaluation.world.world_grammar import read_sentence
 
 COUNT = 120
 

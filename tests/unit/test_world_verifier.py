@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ewe.evaluation.world.claims import claims_of, people_named
+from ewe.evaluation.world.people import EntityPool, wrong_value
+from ewe.evaluation.world.verifier import WorldVerifier
+from ewe.evaluation.world.wording import catalogue
+from ewe.evaluation.world.world import World
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Passage, ScoredPassage, Verdict, VerificationRequest, VerificationResult
 from ewe.types.protocols import Verifier
 from ewe.verification.combination import UNSUPPORTED
 from ewe.verification.feedback import PassageFeedback
-from ewe.world.claims import claims_of, people_named
-from ewe.world.people import EntityPool, wrong_value
-from ewe.world.verifier import WorldVerifier
-from ewe.world.wording import catalogue
-from ewe.world.world import World
 
 SUPPORTED, REFUTED, INCONCLUSIVE = Verdict.SUPPORTED, Verdict.REFUTED, Verdict.INCONCLUSIVE
 LURAN = "Who was Luran Holmer?"

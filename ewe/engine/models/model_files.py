@@ -40,7 +40,7 @@ def model_source(config: ModelConfig) -> ModelSource:
     """
     if config.name in KNOWN_MODELS:
         return ModelSource(str(_known(config.name)))
-    builtin = Path(str(files("ewe"))) / "world" / "model"
+    builtin = Path(str(files("ewe"))) / "evaluation" / "world" / "model"
     path = builtin if config.name == "builtin" else Path(config.name).expanduser()
     if path.is_file() and path.suffix == ".json" and config.load_format == "dummy":
         return ModelSource(str(path))

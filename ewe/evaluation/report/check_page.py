@@ -23,8 +23,8 @@ def check_page(
 
     scores: per text figures by their names (precision, recall, f1, k).
     """
-    found = scores or {}
-    entries = [part for name, checked in texts.items() for part in _check_parts(name, checked, found.get(name, {}))]
+    scores_of = scores or {}
+    entries = [part for name, checked in texts.items() for part in _check_parts(name, checked, scores_of.get(name, {}))]
     data = {"title": title, "texts": entries, "against": against}
     plain = "\n".join(_check_plain(name, checked) for name, checked in texts.items())
     return assemble("check.html", _CHECK_SCRIPTS, title, data, plain)
@@ -101,5 +101,5 @@ def write_memory_page(
 
 def _revision_row(revision: Mapping[str, Any]) -> str:
     """A revision for readers without scripts."""
-    told = f"{revision['reason']}: veracity {revision['veracity_before']:.2f} to {revision['veracity_after']:.2f}"
-    return f"<li>{escaped(told)}; {escaped(', '.join(revision['evidence']))}</li>"
+    line = f"{revision['reason']}: veracity {revision['veracity_before']:.2f} to {revision['veracity_after']:.2f}"
+    return f"<li>{escaped(line)}; {escaped(', '.join(revision['evidence']))}</li>"

@@ -53,8 +53,8 @@ def _sentence(sentence: Sentence, generation: Generation, axis: Any) -> dict[str
     final = [check for check in checks if check.get("text") == sentence.text and check.get("start") == sentence.start]
     removed = []
     for wording in sentence.removed:
-        found = [check for check in checks if check.get("text") == wording and check.get("start") == sentence.start]
-        check = found[-1] if found else {}
+        own = [check for check in checks if check.get("text") == wording and check.get("start") == sentence.start]
+        check = own[-1] if own else {}
         removed.append({"text": wording, "claims": check.get("claims", []), "evidence": check.get("evidence", [])})
     return {
         "text": sentence.text,

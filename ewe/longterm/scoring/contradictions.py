@@ -96,15 +96,15 @@ def relations(text: str, neighbours: Sequence[Memory], judge: Judge) -> list[Rel
     ]
 
 
-def contradicted(found: Sequence[Relation]) -> list[Memory]:
+def contradicted(related: Sequence[Relation]) -> list[Memory]:
     """The memories that the text surely contradicts, the surest first."""
-    strong = [relation for relation in found if relation.contradiction >= LEAST_STRENGTH]
+    strong = [relation for relation in related if relation.contradiction >= LEAST_STRENGTH]
     return [relation.memory for relation in sorted(strong, key=lambda relation: -relation.contradiction)]
 
 
-def agreeing(found: Sequence[Relation]) -> list[Memory]:
+def agreeing(related: Sequence[Relation]) -> list[Memory]:
     """The memories that say what the text says: each surely entails the other."""
-    return [one.memory for one in found if min(one.supports, one.supported) >= LEAST_AGREEMENT > one.contradiction]
+    return [one.memory for one in related if min(one.supports, one.supported) >= LEAST_AGREEMENT > one.contradiction]
 
 
 def is_personal(text: str) -> bool:
@@ -138,9 +138,9 @@ def same_attribute(older: str, newer: str) -> bool:
 
 def _are_exchanged(one: list[str], other: list[str]) -> bool:
     """Whether both compare the same two, the other way round: "Ann is taller than Bo", "Bo is taller than Ann"."""
-    told = [[word for word in found if word not in _FILLERS] for found in (one, other)]
-    behind = [next((after for word, after in pairwise(found) if word in _COMPARISON), "") for found in told]
-    return sorted(told[0]) == sorted(told[1]) and behind[0] != behind[1]
+    kept = [[word for word in phrase if word not in _FILLERS] for phrase in (one, other)]
+    behind = [next((after for word, after in pairwise(phrase) if word in _COMPARISON), "") for phrase in kept]
+    return sorted(kept[0]) == sorted(kept[1]) and behind[0] != behind[1]
 
 
 def _is_one(subject: list[str], between: list[str], values: tuple[list[str], list[str]]) -> bool:
@@ -194,12 +194,12 @@ def _are_two_qualities(one: list[str], other: list[str]) -> bool:
     return _is_a_kind(one) != _is_a_kind(other)
 
 
-def _head(found: list[str]) -> tuple[list[str], str]:
+def _head(phrase: list[str]) -> tuple[list[str], str]:
     """The words before the first verb that is known, and the verb; without one the first words."""
-    place = next((place for place, word in enumerate(found) if place and word in _VERBS), None)
+    place = next((place for place, word in enumerate(phrase) if place and word in _VERBS), None)
     if place is None:
-        return found[: 1 if found[0] in ("i", "we") else _SUBJECT_WORDS], ""
-    return found[:place], found[place]
+        return phrase[: 1 if phrase[0] in ("i", "we") else _SUBJECT_WORDS], ""
+    return phrase[:place], phrase[place]
 
 
 def _parts(text: str) -> tuple[list[str], bool]:

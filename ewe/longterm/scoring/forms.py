@@ -35,20 +35,20 @@ class FirstVeracity:
     weights: verimem.InitialWeights = verimem.INITIAL_WEIGHTS
     contradictions: bool = False
 
-    def __call__(self, memory: Memory, found: Sequence[Relation]) -> tuple[float, float]:
+    def __call__(self, memory: Memory, related: Sequence[Relation]) -> tuple[float, float]:
         """v and u. Neighbours of at least 0.6 take part; of each other voice the one that says most."""
         best: dict[tuple[str, str], Relation] = {}
-        for relation in found:
+        for relation in related:
             voice = voice_of(relation.memory)
             if voice == voice_of(memory) or relation.memory.veracity < HIGH_VERACITY or relation.judgement[2] > 0.5:
                 continue
             if voice not in best or relation.judgement[2] < best[voice].judgement[2]:
                 best[voice] = relation
-        said = [best[voice] for voice in sorted(best)]
-        heard = [one for one in said if self.contradictions or one.judgement[0] >= one.judgement[1]]
+        voices = [best[voice] for voice in sorted(best)]
+        heard = [one for one in voices if self.contradictions or one.judgement[0] >= one.judgement[1]]
         consistency = verimem.entailed_consistency(_rows(heard), [one.memory.veracity for one in heard])
         veracity = verimem.initial_veracity(memory.source.reliability, None, consistency, self.weights)
-        return veracity, verimem.recall_uncertainty(veracity, verimem.evidence_conflict(_rows(said)))
+        return veracity, verimem.recall_uncertainty(veracity, verimem.evidence_conflict(_rows(voices)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +62,21 @@ class FirstOfTextA:
     trusted: Retriever | None = None
     similarity: Similarity = word_cosines
 
-    def __call__(self, memory: Memory, found: Sequence[Relation]) -> tuple[float, float]:
+    def __call__(self, memory: Memory, related: Sequence[Relation]) -> tuple[float, float]:
         """v and u, both in [0, 1]."""
-        believed = [one.memory for one in found if one.memory.veracity >= HIGH_VERACITY]
+        believed = [one.memory for one in related if one.memory.veracity >= HIGH_VERACITY]
         hits = [] if self.trusted is None else self.trusted.retrieve([memory.content], 1)[0]
         verified = [hit.passage.text for hit in hits]
         texts = [memory.content, *verified, *(one.content for one in believed)]
         cosines = np.clip(np.asarray(self.similarity(texts), dtype=np.float64)[0], -1.0, 1.0).tolist()
         content = verimem.content_veracity(cosines[1], memory.source.reliability) if verified else None
         consistency = verimem.consistency_veracity(cosines[1 + len(verified) :], [one.veracity for one in believed])
-        source = verimem.tier_veracity(memory.source, corroborated=bool(agreeing(found)))
+        source = verimem.tier_veracity(memory.source, corroborated=bool(agreeing(related)))
         veracity = verimem.initial_veracity(source, content, consistency)
         return veracity, verimem.veracity_uncertainty(veracity)
 
 
-def first_of_text_b(memory: Memory, found: Sequence[Relation]) -> tuple[float, float]:
+def first_of_text_b(memory: Memory, related: Sequence[Relation]) -> tuple[float, float]:
     """v_0 and u of verimem-b.txt, write time, as printed: by the kind of the source alone."""
     veracity = verimem.write_time_prior(memory.source)
     return veracity, verimem.veracity_uncertainty(veracity)
@@ -104,7 +104,7 @@ def bayesian_as_written(
     return veracity
 
 
-def first_trust(memory: Memory, found: Sequence[Relation]) -> tuple[float, float]:
+def first_trust(memory: Memory, related: Sequence[Relation]) -> tuple[float, float]:
     """TS_init of mark.txt, appendix 1, whoever says it; u as everywhere."""
     return mark.INITIAL_TRUST, verimem.recall_uncertainty(mark.INITIAL_TRUST)
 

@@ -95,18 +95,18 @@ class MemoryBuilder:
         if not any(turn.text.strip() for turn in conversation):
             return Notes((), {})
         prompts = {kind: fill_prompt(kind, conversation) for kind in KINDS}
-        told = self._ask(prompts)
-        again = {kind: prompts[kind] + _AGAIN for kind, answer in told.items() if isinstance(answer, ValueError)}
-        told |= self._ask(again)
-        unreachable = [answer for answer in told.values() if isinstance(answer, CompletionError)]
-        if len(unreachable) == len(told):
+        answers = self._ask(prompts)
+        again = {kind: prompts[kind] + _AGAIN for kind, answer in answers.items() if isinstance(answer, ValueError)}
+        answers |= self._ask(again)
+        unreachable = [answer for answer in answers.values() if isinstance(answer, CompletionError)]
+        if len(unreachable) == len(answers):
             raise unreachable[0]
         notes: dict[str, Note] = {}
-        for kind, answer in told.items():
+        for kind, answer in answers.items():
             if not isinstance(answer, Exception):
                 for text in answer:
                     notes.setdefault(text.casefold(), Note(kind, text))
-        failed = {kind: str(answer) for kind, answer in told.items() if isinstance(answer, Exception)}
+        failed = {kind: str(answer) for kind, answer in answers.items() if isinstance(answer, Exception)}
         return Notes(tuple(note for note in notes.values() if _is_note(note)), failed)
 
     def _ask(self, prompts: dict[str, str]) -> dict[str, list[str] | ValueError | CompletionError]:
@@ -137,12 +137,12 @@ def parse_memories(answer: str) -> list[str]:
     """
     fenced = _FENCE.fullmatch(answer.strip())
     try:
-        told = json.loads(fenced.group(1) if fenced else answer)
+        parsed = json.loads(fenced.group(1) if fenced else answer)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"the model's answer is no JSON: {error}") from error
-    if not isinstance(told, dict) or set(told) != {"memories"} or not isinstance(told["memories"], list):
+    if not isinstance(parsed, dict) or set(parsed) != {"memories"} or not isinstance(parsed["memories"], list):
         raise ValueError('the model\'s answer must be an object with the one key "memories", a list')
-    texts = told["memories"]
+    texts = parsed["memories"]
     if len(texts) > _MAX_MEMORIES:
         raise ValueError(f"the model noted {len(texts)} memories, more than {_MAX_MEMORIES}")
     for text in texts:

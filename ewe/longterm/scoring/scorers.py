@@ -127,7 +127,7 @@ class MMAScorer:
         support = np.clip(cosines, -1.0, 1.0)
         if self._judge is not None:
             support = entailment_support(texts, self._judge, closeness)
-        found = confidence(
+        figure = confidence(
             np.array([self._source(candidate.memory) for candidate in candidates]),
             np.array([temporal_decay(candidate.memory.said_at, now) for candidate in candidates]),
             support,
@@ -137,7 +137,7 @@ class MMAScorer:
         )
         return [
             Score(value, candidate.similarity * value, value >= _LEAST_CONFIDENCE)
-            for candidate, value in zip(candidates, found.tolist(), strict=True)
+            for candidate, value in zip(candidates, figure.tolist(), strict=True)
         ]
 
 

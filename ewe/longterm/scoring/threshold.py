@@ -27,7 +27,7 @@ class VeracityThreshold:
     """theta(q) = theta_base + phi criticality(q), cut to [0, 1] (verimem-a.txt, 2.4; T_v of verimem-b.txt).
 
     base: typically 0.5 in the paper; scale: phi, for which it gives no value: ours was tuned on tasks of
-    `ewe.evaluation.memory.verimem_bench` with other seeds than the reported one. disregard_below: the veracity under
+    `ewe.longterm.evaluation.verimem_bench` with other seeds than the reported one. disregard_below: the veracity under
     which a memory is not even used with a warning.
     """
 
@@ -114,9 +114,9 @@ def estimate_criticality(query: str) -> float:
     text = fold(query)
     spared = 1.0
     for weight, pattern in _SIGNS:
-        found = len({match.group(0) for match in pattern.finditer(text)})
-        if found:
+        count = len({match.group(0) for match in pattern.finditer(text)})
+        if count:
             spared *= 1.0 - weight
-        if found > 1:
+        if count > 1:
             spared *= 1.0 - weight / 2
     return (1.0 - spared) * (_CASUAL_FACTOR if _CASUAL.search(text) else 1.0)

@@ -62,8 +62,8 @@ def revision_row(number: int, revision: Revision, voices: Mapping[str, str]) -> 
 
 
 def _check(memory: Memory, revisions: Sequence[Revision]) -> None:
-    found = [(revision.memory_id, revision.number) for revision in revisions]
-    if not found or found != [(memory.id, number) for number in range(1, len(found) + 1)]:
+    known = [(revision.memory_id, revision.number) for revision in revisions]
+    if not known or known != [(memory.id, number) for number in range(1, len(known) + 1)]:
         raise InvalidRequestError(f"memory {memory.id!r}: its revisions must be its own, from number 1 without a gap")
 
 
@@ -105,8 +105,8 @@ def _compared(
     for memory in memories:
         ids.setdefault(memory.scope, []).append(memory.id)
     known: dict[tuple[Scope, str], str] = {}
-    for scope, wanted in ids.items():
-        rows = session.lookup("SELECT id, content FROM memories WHERE scope = ? AND id IN", wanted, (scopes[scope],))
+    for scope, own in ids.items():
+        rows = session.lookup("SELECT id, content FROM memories WHERE scope = ? AND id IN", own, (scopes[scope],))
         known.update(((scope, memory_id), content) for memory_id, content in rows)
     new, duplicates, conflicts = [], 0, []
     for place, memory in enumerate(memories):

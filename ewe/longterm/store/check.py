@@ -70,7 +70,7 @@ def miscounted(session: MemorySession) -> bool:
 
 def words_are_whole(session: MemorySession) -> bool:
     """Whether the index of words is the one that the memories make, by the sum of checksums of all its rows."""
-    expected = found = 0
+    expected = actual = 0
     for page in session.pages("scope, content"):
         for number, scope, content in page:
             tokens = lexical.terms(str(content))
@@ -81,20 +81,20 @@ def words_are_whole(session: MemorySession) -> bool:
     select = "SELECT postings.word, memory, words.scope, words.word, times, length FROM postings JOIN words "
     page_after = f"ON number = postings.word WHERE (postings.word, memory) > (?, ?) ORDER BY 1, 2 LIMIT {_PAGE}"
     while rows := session.query(select + page_after, after):
-        found += sum(checksum((memory, scope, word, *counts)) for _, memory, scope, word, *counts in rows)
+        actual += sum(checksum((memory, scope, word, *counts)) for _, memory, scope, word, *counts in rows)
         after = rows[-1][:2]
-    return expected == found
+    return expected == actual
 
 
 def damaged_vectors(session: MemorySession) -> list[tuple[int, int]]:
     """Number and scope of the memories whose vector is not what was written."""
-    index, found = session.vector_index(), list[tuple[int, int]]()
+    index, damaged = session.vector_index(), list[tuple[int, int]]()
     if not session.query("SELECT 1 FROM encoder"):
-        return found
+        return damaged
     for page in session.pages("scope, cell"):
         scopes = {number: scope for number, scope, cell in page if cell is not None}
-        found += [(number, scopes[number]) for number in index.damaged(list(scopes))]
-    return found
+        damaged += [(number, scopes[number]) for number in index.damaged(list(scopes))]
+    return damaged
 
 
 def _rows(session: MemorySession) -> Iterator[str]:

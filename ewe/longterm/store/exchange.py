@@ -53,13 +53,13 @@ def import_jsonl(store: MemoryStore, path: str | Path) -> ImportReport:
         nonlocal deleted_here
         with file_errors(path), path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                found = _parsed(_line(path, number, line), number)
-                if isinstance(found, Deletion):
-                    deletions.append(found)
-                elif found is not None and store.was_deleted(found[0]):
+                record = _parsed(_line(path, number, line), number)
+                if isinstance(record, Deletion):
+                    deletions.append(record)
+                elif record is not None and store.was_deleted(record[0]):
                     deleted_here += 1
-                elif found is not None:
-                    yield found
+                elif record is not None:
+                    yield record
 
     store.deletions()  # an altered log would let in what was deleted: it has to be read whole before
     result = store.restore(histories())
@@ -104,7 +104,8 @@ def _line(path: Path, number: int, line: bytes) -> Any:
         values = json.loads(line)
         _parsed(values, number)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidRequestError(f"{path}, line {number}: {_message(error)}") from error
+        missing = " is missing" if isinstance(error, KeyError) else ""
+        raise InvalidRequestError(f"{path}, line {number}: {error}{missing}") from error
     return values
 
 
@@ -120,10 +121,6 @@ def _parsed(values: Any, number: int) -> History | Deletion | None:
         return Deletion(float(entry["at"]), scope, str(entry["memory_id"]), str(entry["reason"]))
     memory = memory_from_json(values["memory"])
     return memory, [revision_from_json(revision) for revision in values["revisions"]]
-
-
-def _message(error: Exception) -> str:
-    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def _write(file: Any, values: dict[str, Any]) -> None:

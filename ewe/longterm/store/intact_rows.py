@@ -40,8 +40,8 @@ class StoredMemory(NamedTuple):
     @property
     def is_intact(self) -> bool:
         """Whether row and scope are what was written."""
-        said = (self.user, self.agent, *self.values[:RECALLS], *self.values[RECALLS + 1 :])
-        return is_intact(self.noted, said, self.values[RECALLS])
+        values = (self.user, self.agent, *self.values[:RECALLS], *self.values[RECALLS + 1 :])
+        return is_intact(self.noted, values, self.values[RECALLS])
 
     @property
     def name(self) -> str:
@@ -78,20 +78,20 @@ def intact_history(session: MemorySession, row: StoredMemory) -> list[Revision]:
 
 def intact_scopes(session: MemorySession, rows: Iterable[Sequence[Any]]) -> dict[Scope, int]:
     """How many memories scopes hold. rows: number, checksum, user, agent, count. Raises DatastoreError for damage."""
-    found = {}
+    scopes = {}
     for number, noted, user, agent, count in rows:
         if not is_intact(noted, (user, agent), count):
             raise session.damaged(f"row {number} of scopes")
-        found[Scope(user, agent)] = count
-    return found
+        scopes[Scope(user, agent)] = count
+    return scopes
 
 
 def intact_deletions(session: MemorySession, rows: Iterable[Sequence[Any]]) -> list[Deletion]:
     """Entries of the log. rows: number, checksum, `DELETION_COLUMNS`. Raises DatastoreError for damage."""
-    found = []
+    deletions = []
     for number, noted, *values in rows:
         if not is_intact(noted, values):
             raise session.damaged(f"row {number} of deletions")
         at, user, agent, memory_id, reason = values
-        found.append(Deletion(at, Scope(user, agent), memory_id, reason))
-    return found
+        deletions.append(Deletion(at, Scope(user, agent), memory_id, reason))
+    return deletions

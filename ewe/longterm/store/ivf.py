@@ -29,15 +29,15 @@ class InvertedLists:
 
     def candidates(self, query: np.ndarray, scopes: Sequence[int]) -> np.ndarray:
         """The memories (int64 [n]) with a vector whose inner product with `query` may be among the largest."""
-        found = [np.zeros(0, dtype=np.int64)]
+        numbers = [np.zeros(0, dtype=np.int64)]
         for scope in scopes:
             first, centres = self._divided(scope)
             if len(centres):
                 near = np.argsort(-(centres @ query), kind="stable")[:_LOOKED_AT]
-                found += self._in_cells(scope, (first + near).tolist())
+                numbers += self._in_cells(scope, (first + near).tolist())
             else:
-                found.append(self._all(scope))
-        return np.concatenate(found)
+                numbers.append(self._all(scope))
+        return np.concatenate(numbers)
 
     def assign(self, vectors: np.ndarray, scopes: Sequence[int]) -> list[int]:
         """Per vector (float32 [n, dimension]) the cell of its scope that it belongs to; 0 in an undivided scope."""
@@ -78,8 +78,8 @@ class InvertedLists:
         change = self._change(scope)
         known = self._whole.get(scope)
         if known is None or known[0] != change:
-            found = self._session.query("SELECT number FROM memories WHERE scope = ? AND cell >= 0", (scope,))
-            known = self._whole[scope] = (change, _numbers(found))
+            rows = self._session.query("SELECT number FROM memories WHERE scope = ? AND cell >= 0", (scope,))
+            known = self._whole[scope] = (change, _numbers(rows))
         return known[1]
 
 

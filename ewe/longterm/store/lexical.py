@@ -9,11 +9,11 @@ import numpy as np
 
 from ewe.longterm.store.checksums import COUNTED
 from ewe.longterm.store.memory_session import Entry, MemorySession
+from ewe.retrieval.bm25 import K1, B
 from ewe.retrieval.store.session import Connection
 from ewe.text.english import stem
 from ewe.text.words import words
 
-K1, B = 1.5, 0.75
 EXACT_POSTINGS = 10_000  # read in about 5 ms; a scope with no more than this many postings per query is ranked exactly
 _CANDIDATES = 256
 _FAINT = 0.2  # tuned on three of the conversations of benchmarks/longterm_locomo.py
@@ -104,11 +104,11 @@ class Lexicon:
             return []
         # The length's part of a word's weight in a memory: norm[0] + norm[1] * its length.
         norm = (K1 * (1 - B), K1 * B * count / length)
-        asked = self._frequencies(query, scopes, marks, frozenset(map(stem, faint)))
-        weights = [_weight(count, frequency) * (_FAINT if is_faint else 1.0) for is_faint, frequency, _ in asked]
+        frequencies = self._frequencies(query, scopes, marks, frozenset(map(stem, faint)))
+        weights = [_weight(count, frequency) * (_FAINT if is_faint else 1.0) for is_faint, frequency, _ in frequencies]
         scores: dict[int, float] = {}
         read, settled = 0, False  # settled: nothing but what is in `scores` can be among the best
-        for place, (_, frequency, numbers) in enumerate(asked):
+        for place, (_, frequency, numbers) in enumerate(frequencies):
             read += frequency
             if place and not settled and read > EXACT_POSTINGS:
                 settled, scores = True, {memory: scores[memory] for memory in _best(scores, max(_CANDIDATES, top_k))}
@@ -141,13 +141,13 @@ class Lexicon:
             sorted(set(terms(query))),
             scopes,
         )
-        found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        postings: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         for word, number, memories in rows:
-            found[word].append((memories, number))
+            postings[word].append((memories, number))
         # Sorted, because float sums depend on their order and a query's result must not.
-        totals = sorted((word in faint, sum(memories for memories, _ in found[word]), word) for word in found)
+        totals = sorted((word in faint, sum(memories for memories, _ in postings[word]), word) for word in postings)
         chosen = totals[:_MOST_WORDS]
-        return [(is_faint, total, [number for _, number in found[word]]) for is_faint, total, word in chosen]
+        return [(is_faint, total, [number for _, number in postings[word]]) for is_faint, total, word in chosen]
 
     def _shares(
         self, number: int, norm: tuple[float, float], frequency: int, among: Sequence[int] | None

@@ -101,15 +101,15 @@ class Statement:
 def memory_values(memory: Memory, voices: Mapping[str, str]) -> tuple[object, ...]:
     """The values of `MEMORY_COLUMNS`; voices: the pseudonyms of ids of sources."""
     source, metadata = memory.source, _text(dict(memory.metadata))
-    said = (memory.id, memory.content, memory.kind, source.kind, voices[source.id], source.reliability, metadata)
+    values = (memory.id, memory.content, memory.kind, source.kind, voices[source.id], source.reliability, metadata)
     numbers, times = (tuple(getattr(memory, name) for name in names) for names in (_NUMBERS, _TIMES))
-    return (*said, *numbers, _text(memory.contradicts), *times, _text(memory.supersedes))
+    return (*values, *numbers, _text(memory.contradicts), *times, _text(memory.supersedes))
 
 
 def memory_checksum(scope: Scope, values: Sequence[Any]) -> int:
     """The checksum of a row with `MEMORY_COLUMNS` in a scope, with the count of recalls."""
-    said = [*values[:RECALLS], *values[RECALLS + 1 :]]
-    return checksum([scope.user, scope.agent, *said]) + COUNTED * int(values[RECALLS])
+    fixed = [*values[:RECALLS], *values[RECALLS + 1 :]]
+    return checksum([scope.user, scope.agent, *fixed]) + COUNTED * int(values[RECALLS])
 
 
 def memory_of(scope: Scope, values: Sequence[Any], names: Mapping[str, str]) -> Memory:

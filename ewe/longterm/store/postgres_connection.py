@@ -112,6 +112,12 @@ def postgres_errors(url: str) -> Iterator[None]:
         raise DatastoreError(f"{url}: {advice} ({reason})") from error
 
 
+def check_connection(url: str) -> None:
+    """Raises DatastoreError unless the database can be reached."""
+    with postgres_errors(url):
+        PostgresConnection(url).close()
+
+
 def is_waiting(error: DatastoreError) -> bool:
     """Whether another process held something for longer than was waited."""
     return isinstance(error.__cause__, psycopg.errors.LockNotAvailable)

@@ -44,15 +44,15 @@ class PostgresVectors:
         looked_at = min(max(2 * top_k, 100), _MOST_LOOKED_AT)
         self._session.query("SELECT set_config('hnsw.ef_search', ?, true)", (str(looked_at),))
         vector, column = _text(query), f"embedding::vector({len(query)})"
-        found: list[tuple[int, float]] = []
+        hits: list[tuple[int, float]] = []
         for scope in scopes:
-            found += self._session.query(
+            hits += self._session.query(
                 f"SELECT number, -({column} <#> ?::vector) FROM memories "  # noqa: S608
                 f"WHERE scope = {scope:d} AND cell = 0 ORDER BY {column} <#> ?::vector "
                 f"FETCH FIRST {top_k:d} ROWS WITH TIES",
                 (vector, vector),
             )
-        return heapq.nlargest(top_k, found, key=lambda hit: (hit[1], hit[0]))
+        return heapq.nlargest(top_k, hits, key=lambda hit: (hit[1], hit[0]))
 
     def forget(self, connection: Connection, scopes: Iterable[int], memories: Sequence[int]) -> None:
         """Gives up the vectors of memories; a rewrite takes them from the disk."""

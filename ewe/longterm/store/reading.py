@@ -98,8 +98,8 @@ class MemoryReader:
             rows = stored(self._session.lookup(f"{SELECT_MEMORY} WHERE memories.number IN", numbers))
             memories = intact_memories(self._session, rows)
         allowed = set(scopes)
-        found = zip(rows, memories, strict=True)
-        return {row.number: memory for row, memory in found if memory.scope in allowed}
+        pairs = zip(rows, memories, strict=True)
+        return {row.number: memory for row, memory in pairs if memory.scope in allowed}
 
     def moments(self, numbers: Sequence[int], scopes: Sequence[int]) -> dict[int, Moment]:
         """Per number of a memory its times, if it is there and in one of the scopes (by number)."""
@@ -213,12 +213,12 @@ class MemoryReader:
                 return []
             inside = "" if scopes is None else f"AND memories.scope IN ({','.join('?' * len(numbers))})"
             then = () if as_of is None else (as_of, as_of)
-            found = self._session.query(
+            page_rows = self._session.query(
                 f"{SELECT_MEMORY} WHERE memories.number > ? {inside} {_HELD if then else ''} "
                 "ORDER BY memories.number LIMIT ? OFFSET ?",
                 (after, *numbers, *then, limit, offset),
             )
-            rows = stored(found)
+            rows = stored(page_rows)
             return [
                 (row.number, memory) for row, memory in zip(rows, intact_memories(self._session, rows), strict=True)
             ]

@@ -39,8 +39,8 @@ class FileVectors:
         products = self._file().read(numbers) @ np.asarray(query, dtype=np.float32)
         if len(numbers) > top_k:
             best = np.argpartition(-products, top_k - 1)
-            found = np.flatnonzero(products >= products[best[top_k - 1]])
-            numbers, products = numbers[found], products[found]
+            best_rows = np.flatnonzero(products >= products[best[top_k - 1]])
+            numbers, products = numbers[best_rows], products[best_rows]
         order = np.lexsort((-numbers, -products))[:top_k]
         return [(int(numbers[place]), float(products[place])) for place in order]
 

@@ -18,8 +18,8 @@ _FEEDBACK = re.compile(r"(feedback:[^:]*:)([^:]+)(:.*)", re.DOTALL)
 
 def voice_in(piece: str) -> str:
     """The id of the source that a piece of evidence names; empty for one that names none."""
-    found = _FEEDBACK.fullmatch(piece)
-    return found[2] if found else ""
+    match = _FEEDBACK.fullmatch(piece)
+    return match[2] if match else ""
 
 
 def new_voice() -> str:
@@ -29,8 +29,8 @@ def new_voice() -> str:
 
 def retold(pieces: Iterable[str], voices: Mapping[str, str]) -> tuple[str, ...]:
     """Pieces of evidence with other ids of their sources."""
-    found = ((piece, _FEEDBACK.fullmatch(piece)) for piece in pieces)
-    return tuple(parts[1] + voices[parts[2]] + parts[3] if parts else piece for piece, parts in found)
+    matches = ((piece, _FEEDBACK.fullmatch(piece)) for piece in pieces)
+    return tuple(parts[1] + voices[parts[2]] + parts[3] if parts else piece for piece, parts in matches)
 
 
 def spellings(name: str) -> list[str]:
@@ -46,10 +46,10 @@ class Voices:
 
     def assign(self, connection: Connection, scope: int, names: Iterable[str]) -> dict[str, str]:
         """The pseudonyms of ids of sources in a scope; new ones where it has none. One that is forgotten is its own."""
-        wanted = sorted(set(names) - {""})
+        named = sorted(set(names) - {""})
         find = "SELECT name, pseudonym FROM voices WHERE scope = ? AND name IN"
-        known = {"": "", **dict(self._session.lookup(find, wanted, (scope,)))}
-        missing = [name for name in wanted if name not in known]
+        known = {"": "", **dict(self._session.lookup(find, named, (scope,)))}
+        missing = [name for name in named if name not in known]
         forgotten = "SELECT pseudonym FROM voices WHERE scope = ? AND name IS NULL AND pseudonym IN"
         known |= {name: name for (name,) in self._session.lookup(forgotten, missing, (scope,))}
         new = {name: new_voice() for name in missing if name not in known}
@@ -61,16 +61,16 @@ class Voices:
 
     def names(self, pseudonyms: Iterable[str]) -> dict[str, str]:
         """The ids behind pseudonyms; a forgotten one stands for itself. Raises DatastoreError for damage."""
-        wanted = sorted(set(pseudonyms) - {""})
+        pseudonyms_of = sorted(set(pseudonyms) - {""})
         find = "SELECT pseudonym, scope, name, checksum FROM voices WHERE pseudonym IN"
-        found = {"": ""}
-        for voice, scope, name, noted in self._session.lookup(find, wanted):
+        names = {"": ""}
+        for voice, scope, name, noted in self._session.lookup(find, pseudonyms_of):
             if checksum((voice, scope, name)) == noted:
-                found[voice] = voice if name is None else name
-        for voice in wanted:
-            if voice not in found:
+                names[voice] = voice if name is None else name
+        for voice in pseudonyms_of:
+            if voice not in names:
                 raise self._session.damaged(f"the name behind {voice!r}")
-        return found
+        return names
 
     def leave(self, connection: Connection, scopes: Iterable[int]) -> None:
         """Drops the names of scopes that hold nothing any more."""

@@ -125,9 +125,9 @@ class _Run:
 
     def all(self) -> Report:
         """Reads everything that was not read yet."""
-        found = find_files(self._request.sources, self._store.folder)
+        files = find_files(self._request.sources, self._store.folder)
         with self._store.transaction():
-            records = [self._ledger.begin(file, self._state(file)) for file in found.files]
+            records = [self._ledger.begin(file, self._state(file)) for file in files.files]
         to_read = [record for record in records if not record.finished]
         sizes = {record.number: record.file.path.stat().st_size for record in to_read}
         self._total = sum(sizes.values())
@@ -145,7 +145,7 @@ class _Run:
         chosen = {record.number for record in records}
         skipped = len(records) - len(to_read)
         problems = tuple(self._ledger.problems(20, chosen))
-        return Report(self._ledger.counts(chosen), tuple(found.unknown), tuple(found.links), skipped, problems)
+        return Report(self._ledger.counts(chosen), tuple(files.unknown), tuple(files.links), skipped, problems)
 
     def _state(self, file: SourceFile) -> str:
         """What a file and the way to read it are; if it differs later, the file is read again from its beginning."""
@@ -166,13 +166,13 @@ class _Run:
         for record in records:
             committed = record.blocks
             end = Outcome(ends=True)
-            for number, found in enumerate(read_blocks(record.file, self._request.read)):
+            for number, block in enumerate(read_blocks(record.file, self._request.read)):
                 if record.number in self._given_up:
                     break
-                if isinstance(found, Problem):
-                    end.problems.append(found)
+                if isinstance(block, Problem):
+                    end.problems.append(block)
                 elif number >= committed:
-                    yield record, found
+                    yield record, block
             yield record, end
 
     def _commit(self, group: Sequence[tuple[FileRecord, Outcome]]) -> None:

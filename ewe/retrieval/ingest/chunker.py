@@ -116,15 +116,15 @@ class Chunker:
 
     def _parts(self, text: str, first: int, last: int) -> Iterator[Span]:
         start = end = first
-        for found in _PIECE.finditer(text, first, last):
-            if self._count(text[start : found.end()]) > self._rules.tokens:
+        for match in _PIECE.finditer(text, first, last):
+            if self._count(text[start : match.end()]) > self._rules.tokens:
                 if start < end:
                     yield start, end
-                start = found.start()
-                while (size := self._longest(text, start, found.end())) < found.end() - start:
+                start = match.start()
+                while (size := self._longest(text, start, match.end())) < match.end() - start:
                     yield start, start + size
                     start += size
-            end = found.end()
+            end = match.end()
         if start < end:
             yield start, end
 

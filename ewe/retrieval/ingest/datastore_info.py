@@ -67,7 +67,7 @@ def remove(
             removed += count or 0
         for name in sources:
             rows = store.query("SELECT id FROM passages WHERE source = ?", (name,))
-            removed += store.remove(found for (found,) in rows)
+            removed += store.remove(passage_id for (passage_id,) in rows)
             if not rows:
                 missing.append(f"the source {name}")
         for name in ids:

@@ -70,8 +70,8 @@ def normalized(text: str) -> str:
 
 def _telling(text: str) -> set[str]:
     """The words that a duplicate must share: numbers, words with a capital, words that deny."""
-    found = _WORD.findall(text)
-    return {fold(word) for word in found if not word.islower() or word in _DENYING or word.endswith(("n't", "n’t"))}
+    matches = _WORD.findall(text)
+    return {fold(word) for word in matches if not word.islower() or word in _DENYING or word.endswith(("n't", "n’t"))}
 
 
 def _run_hashes(text: str) -> np.ndarray:
@@ -132,15 +132,15 @@ class Deduplicator:
             )
 
     def _stored(self, keys: Iterable[int]) -> defaultdict[int, list[str]]:
-        wanted = list(dict.fromkeys(keys))
-        pairs = self._store.lookup("SELECT key, passage FROM ingest_keys WHERE key IN", wanted)
+        distinct = list(dict.fromkeys(keys))
+        pairs = self._store.lookup("SELECT key, passage FROM ingest_keys WHERE key IN", distinct)
         rows = sorted({row for _, row in pairs})
         texts = dict(self._store.lookup("SELECT rowid, text FROM passages WHERE rowid IN", rows))
-        found: defaultdict[int, list[str]] = defaultdict(list)
+        stored: defaultdict[int, list[str]] = defaultdict(list)
         for key, row in sorted(pairs):
             if row in texts:
-                found[key].append(texts[row])
-        return found
+                stored[key].append(texts[row])
+        return stored
 
 
 def _same(item: Prepared, text: str) -> bool:

@@ -29,11 +29,11 @@ def parse_columns(assignments: Iterable[str]) -> dict[str, str]:
     return columns
 
 
-def check_columns(found: Iterable[str], options: ReadOptions) -> None:
+def check_columns(columns: Iterable[str], options: ReadOptions) -> None:
     """Raises UnreadableError if columns that are needed or were asked for are missing."""
-    present = list(found)
-    wanted = dict.fromkeys([options.columns.get("text", "text"), *options.columns.values()])
-    missing = [column for column in wanted if column not in present]
+    present = list(columns)
+    requested = dict.fromkeys([options.columns.get("text", "text"), *options.columns.values()])
+    missing = [column for column in requested if column not in present]
     if missing:
         raise UnreadableError(
             f"it has no column {', '.join(map(repr, missing))}; it has {', '.join(map(repr, present))}: "
@@ -70,14 +70,14 @@ def whole_document(
     values: Mapping[str, Any], block: Block, options: ReadOptions, marks: Iterable[Mark] = ()
 ) -> Document | Problem | None:
     """The document of a block that is no row: its fields have their own names. marks: where its sections begin."""
-    found = document(values, block.first, block, ReadOptions(source=options.source))
-    return replace(found, marks=tuple(marks)) if isinstance(found, Document) else found
+    read = document(values, block.first, block, ReadOptions(source=options.source))
+    return replace(read, marks=tuple(marks)) if isinstance(read, Document) else read
 
 
 def _metadata(values: Mapping[str, Any], fields: Set[str]) -> dict[str, Any]:
     """What is no field of passages, empty values left out; dates and the like as texts."""
-    found = {key: value for key, value in values.items() if key not in fields and value not in (None, "", [], {})}
-    text = json.dumps(found, ensure_ascii=False, default=str)
+    rest = {key: value for key, value in values.items() if key not in fields and value not in (None, "", [], {})}
+    text = json.dumps(rest, ensure_ascii=False, default=str)
     if not is_unicode(text):
         raise ValueError("a further field holds half of a surrogate pair")
     metadata: dict[str, Any] = json.loads(text)

@@ -50,7 +50,7 @@ def find_files(sources: Sequence[str], leave_out: Path) -> Found:
     followed, so that no file is read twice. `leave_out` is the folder of the datastore itself. Raises DatastoreError
     for what does not exist, a pattern that fits nothing, and a file of unknown kind that was named itself.
     """
-    found: dict[Path, SourceFile] = {}
+    files: dict[Path, SourceFile] = {}
     unknown: dict[Path, str] = {}
     links: dict[str, None] = {}
     for source in sources:
@@ -63,10 +63,10 @@ def find_files(sources: Sequence[str], leave_out: Path) -> Found:
             elif kind is None:
                 unknown.setdefault(path.resolve(), str(path))
             else:
-                found.setdefault(path.resolve(), SourceFile(path.resolve(), str(path), kind))
-    if not found:
+                files.setdefault(path.resolve(), SourceFile(path.resolve(), str(path), kind))
+    if not files:
         raise DatastoreError(f"no readable file in {', '.join(sources)}; known are {', '.join(KINDS)}")
-    return Found(list(found.values()), list(unknown.values()), list(links))
+    return Found(list(files.values()), list(unknown.values()), list(links))
 
 
 def _expand(source: str, leave_out: Path) -> Iterator[tuple[Path, bool]]:
@@ -120,8 +120,8 @@ def check_encoding(name: str | None) -> None:
 
 def check_text(sample: str) -> None:
     """Raises UnreadableError if a piece of decoded text looks like binary data."""
-    found = _BINARY.search(sample)
-    if found and (found.group() == "\x00" or len(_BINARY.findall(sample)) > len(sample) // 100):
+    match = _BINARY.search(sample)
+    if match and (match.group() == "\x00" or len(_BINARY.findall(sample)) > len(sample) // 100):
         raise UnreadableError("it is no text (binary data)")
 
 

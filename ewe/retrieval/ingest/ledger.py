@@ -166,32 +166,34 @@ class Ledger:
     def forget(self, label_or_path: str) -> int | None:
         """Removes a file and all that came from it; the number of passages, or None if no such file was read."""
         with self._store.transaction() as connection:
-            found = connection.execute(
+            rows = connection.execute(
                 "SELECT file FROM ingest_files WHERE label = ? OR path = ?", (label_or_path, label_or_path)
             ).fetchone()
-            if found is None:
+            if rows is None:
                 return None
-            removed = self._empty(found[0])
-            connection.execute("DELETE FROM ingest_files WHERE file = ?", found)
+            removed = self._empty(rows[0])
+            connection.execute("DELETE FROM ingest_files WHERE file = ?", rows)
             return removed
 
     def read_again(self, rows: Sequence[int]) -> list[str]:
         """Has the files that rows came from read again when they are next added; their labels."""
         with self._store.transaction() as connection:
-            found = self._store.lookup(
+            read_rows = self._store.lookup(
                 "SELECT DISTINCT files.file, label FROM ingest_files AS files JOIN ingest_origins AS origins "
                 "ON origins.file = files.file WHERE passage IN",
                 rows,
             )
-            connection.executemany("UPDATE ingest_files SET state = '' WHERE file = ?", [(one,) for one, _ in found])
-        return sorted({label for _, label in found})
+            connection.executemany(
+                "UPDATE ingest_files SET state = '' WHERE file = ?", [(one,) for one, _ in read_rows]
+            )
+        return sorted({label for _, label in read_rows})
 
     def _empty(self, number: int) -> int:
         with self._store.transaction() as connection:
             ids = connection.execute(
                 "SELECT id FROM passages JOIN ingest_origins ON passage = passages.rowid WHERE file = ?", (number,)
             ).fetchall()
-            removed = self._store.remove(found for (found,) in ids)
+            removed = self._store.remove(passage_id for (passage_id,) in ids)
             connection.execute("DELETE FROM ingest_origins WHERE file = ?", (number,))
             connection.execute("DELETE FROM ingest_problems WHERE file = ?", (number,))
             connection.execute(

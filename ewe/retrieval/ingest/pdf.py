@@ -29,7 +29,7 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
         raise
     except Exception as error:  # a damaged file can make pypdf fail anywhere, and in any way
         raise UnreadableError(f"it is damaged or no PDF ({type(error).__name__}: {error})") from error
-    pages = [_clean(page) for page in without_running_lines(extracted)]
+    pages = [_LINE_END.sub(" ", _HYPHENATED.sub("", page)).strip() for page in without_running_lines(extracted)]
     if not any(pages):
         raise UnreadableError("it holds no text, only pictures perhaps: run text recognition on it first")
     values |= {"id": block.file.label, "text": "\n".join(pages), "title": values["title"] or block.file.path.stem}
@@ -56,7 +56,3 @@ def _page_marks(pages: list[str], label: str) -> Iterator[Mark]:
 def _unified(page: str) -> str:
     page = page.encode("utf-8", "replace").decode("utf-8")  # fonts can map glyphs to half of a surrogate pair
     return _CONTROL.sub("", page.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def _clean(page: str) -> str:
-    return _LINE_END.sub(" ", _HYPHENATED.sub("", page)).strip()

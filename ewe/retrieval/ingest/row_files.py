@@ -68,10 +68,10 @@ def parquet_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
             check_columns(names, options)
             fields = {options.columns.get(field, field) for field in FIELDS}
             flat = [column.name for column in table.schema_arrow if not pyarrow.types.is_nested(column.type)]
-            wanted = [name for name in names if name in fields or name in flat]
+            columns = [name for name in names if name in fields or name in flat]
             rows = max(1, table.metadata.num_rows)
             first = 1
-            for batch in table.iter_batches(_ROWS, columns=list(dict.fromkeys(wanted))):
+            for batch in table.iter_batches(_ROWS, columns=list(dict.fromkeys(columns))):
                 size = file.path.stat().st_size * batch.num_rows // rows
                 yield Block(file, batch, first, size)
                 first += batch.num_rows

@@ -15,8 +15,8 @@ def without_running_lines(pages: Sequence[str]) -> list[str]:
     Lines are the same up to blanks, or up to one number that rises with the pages: numbers that do not are a table's.
     """
     lines = [page.split("\n") for page in pages]
-    found = Counter(key for number, page in enumerate(lines) for key in _edge_keys(page, number))
-    running = {key for key, count in found.items() if count >= _LEAST_PAGES}
+    counts = Counter(key for number, page in enumerate(lines) for key in _edge_keys(page, number))
+    running = {key for key, count in counts.items() if count >= _LEAST_PAGES}
     return ["\n".join(_kept(page, number, running)) for number, page in enumerate(lines)]
 
 
@@ -41,5 +41,5 @@ def _keys(line: str, number: int) -> Iterator[str]:
     """What a line is counted by: itself, and itself with one of its numbers told from the page's."""
     text = " ".join(line.split())
     yield text
-    for found in _NUMBER.finditer(text):
-        yield f"{text[: found.start()]}\0{int(found[0]) - number}\0{text[found.end() :]}"
+    for match in _NUMBER.finditer(text):
+        yield f"{text[: match.start()]}\0{int(match[0]) - number}\0{text[match.end() :]}"

@@ -69,7 +69,7 @@ def markdown_documents(block: Block, options: ReadOptions) -> Iterator[Document 
 def _cut(text: str) -> int:
     """Where the first part ends: at the last good place in its second half."""
     for pattern in _CUTS:
-        ends = [found.end() for found in pattern.finditer(text, _PART // 2, _PART)]
+        ends = [match.end() for match in pattern.finditer(text, _PART // 2, _PART)]
         if ends:
             return ends[-1]
     return _PART
@@ -91,8 +91,8 @@ def _front_matter(text: str) -> dict[str, Any]:
         values = yaml.safe_load(text)
     except yaml.YAMLError:
         return {}
-    found = values if isinstance(values, dict) else {}
-    return {key: found[key] for key in FIELDS if key != "text" and found.get(key) is not None}
+    fields = values if isinstance(values, dict) else {}
+    return {key: fields[key] for key in FIELDS if key != "text" and fields.get(key) is not None}
 
 
 def _plain(markdown: str) -> tuple[str, list[Mark]]:

@@ -67,13 +67,13 @@ class Worker:
     def __call__(self, block: Block) -> Outcome:
         """The passages, problems and empty texts of a block."""
         outcome = Outcome(size=block.size)
-        for found in read_documents(block, self._rules.read):
-            if found is None:
+        for document in read_documents(block, self._rules.read):
+            if document is None:
                 outcome.empty += 1
-            elif isinstance(found, Problem):
-                outcome.problems.append(found)
+            elif isinstance(document, Problem):
+                outcome.problems.append(document)
             else:
-                outcome.prepared += [Prepared(passage, self._keys(passage)) for passage in self._passages(found)]
+                outcome.prepared += [Prepared(passage, self._keys(passage)) for passage in self._passages(document)]
         return outcome
 
     def _passages(self, document: Document) -> Iterator[Passage]:

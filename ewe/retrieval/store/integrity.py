@@ -111,18 +111,18 @@ def _are_intact(store: PassageStore, rowids: Sequence[int]) -> bool:
 
 
 def _index_problems(store: PassageStore) -> list[str]:
-    found = []
+    problems = []
     for manifest_file in sorted(store.index_dir("x").parent.glob(f"*/{MANIFEST}")):
         folder = manifest_file.parent
         try:
             manifest = read_manifest(folder)
             check_files(folder, manifest)
         except DatastoreError as error:
-            found.append(str(error))
+            problems.append(str(error))
             continue
         if (manifest.generation, manifest.checksum) != (store.generation, store.checksum):
-            found.append(
+            problems.append(
                 f"{folder} belongs to generation {manifest.generation}, the passages are at {store.generation}: "
                 "it is made again at the next search"
             )
-    return found
+    return problems

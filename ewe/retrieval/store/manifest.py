@@ -96,10 +96,12 @@ def fresh_index(folder: Path, kind: str, source: PassageStore, parameters: Mappi
     Raises IndexStale, saying why, if it has to be made again. Reads all files once.
     """
     manifest = read_manifest(folder)
-    found = (manifest.kind, manifest.parameters, manifest.generation, manifest.checksum)
+    stored = (manifest.kind, manifest.parameters, manifest.generation, manifest.checksum)
     # Through JSON, as the manifest went: tuples are lists there.
-    wanted = (kind, json.loads(json.dumps(dict(parameters or {}))), source.generation, source.checksum)
-    for name, is_there, is_wanted in zip(("kind", "parameters", "generation", "checksum"), found, wanted, strict=True):
+    requested = (kind, json.loads(json.dumps(dict(parameters or {}))), source.generation, source.checksum)
+    for name, is_there, is_wanted in zip(
+        ("kind", "parameters", "generation", "checksum"), stored, requested, strict=True
+    ):
         if is_there != is_wanted:
             raise IndexStale(f"{folder} was made with another {name} ({is_there}, now {is_wanted})")
     check_files(folder, manifest)

@@ -166,9 +166,9 @@ class PassageStore(FileSession):
 
     def remove(self, ids: Iterable[str]) -> int:
         """Removes the passages with these ids in one transaction; the number that were there."""
-        wanted = list(dict.fromkeys(ids))
+        distinct = list(dict.fromkeys(ids))
         with self.transaction() as connection:
-            rows = self._where("rowid, digest", "id", wanted)
+            rows = self._where("rowid, digest", "id", distinct)
             connection.executemany("DELETE FROM passages WHERE rowid = ?", ((rowid,) for rowid, _ in rows))
             self._account(removed=rows)
         return len(rows)
@@ -219,17 +219,17 @@ class PassageStore(FileSession):
         """The named columns of the passages whose `key` is one of the values, in no particular order."""
         return self.lookup(f"SELECT {columns} FROM passages WHERE {key} IN", values)  # noqa: S608
 
-    def _read(self, key: str, wanted: Sequence[str] | Sequence[int]) -> list[Passage]:
-        found = {
+    def _read(self, key: str, keys: Sequence[str] | Sequence[int]) -> list[Passage]:
+        rows = {
             value: self._checked(rowid, digest, values)
             for value, rowid, digest, *values in self._where(
-                f"{key}, rowid, digest, {_COLUMNS}", key, list(dict.fromkeys(wanted))
+                f"{key}, rowid, digest, {_COLUMNS}", key, list(dict.fromkeys(keys))
             )
         }
-        for value in wanted:
-            if value not in found:
+        for value in keys:
+            if value not in rows:
                 raise DatastoreError(f"{self.folder} holds no passage with the {key} {value!r}")
-        return [found[value] for value in wanted]
+        return [rows[value] for value in keys]
 
     def _checked(self, rowid: int, digest: bytes, values: Sequence[Any]) -> Passage:
         """The passage of a row; raises DatastoreError if it is not what was written."""

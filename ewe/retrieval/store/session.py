@@ -70,8 +70,8 @@ class Session(ABC):
         """All rows that an SQL statement yields; none where it has no result."""
         with self._lock, self._errors():
             cursor = self._connection.execute(statement, tuple(values))
-            found: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description is not None else []
-            return found
+            rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description is not None else []
+            return rows
 
     def lookup(self, statement: str, values: Sequence[object], before: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement that ends in "IN ", for any number of values; `before` stand before them."""

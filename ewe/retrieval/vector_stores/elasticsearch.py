@@ -65,11 +65,11 @@ class ElasticsearchStore:
 
     def metadata(self) -> Json | None:
         """What `create` was given; None if the index is not there."""
-        found = self._call("GET", "_mapping", may_lack=True)
-        if not found:
+        mapping = self._call("GET", "_mapping", may_lack=True)
+        if not mapping:
             return None
         with self._understanding():
-            index = next(iter(found.values()))  # under an alias the index has a name of its own
+            index = next(iter(mapping.values()))  # under an alias the index has a name of its own
             metadata: Json | None = index["mappings"].get("_meta", {}).get("ewe")
         if metadata is None:
             raise DatastoreError(f"{self.uri} was not made by `ewe index push`")
@@ -103,8 +103,8 @@ class ElasticsearchStore:
     def digests(self, keys: Sequence[str]) -> dict[str, str]:
         """The digests of the documents with these keys, as far as they are there."""
         with self._understanding():
-            found = self._call("POST", "_mget?_source=digest", {"ids": list(keys)})["docs"]
-            return {item["_id"]: item["_source"]["digest"] for item in found if item.get("found")}
+            documents = self._call("POST", "_mget?_source=digest", {"ids": list(keys)})["docs"]
+            return {item["_id"]: item["_source"]["digest"] for item in documents if item.get("found")}
 
     def upsert(self, documents: Sequence[Json]) -> None:
         """Adds documents, in the place of those with the same keys. Raises DatastoreError for the first refusal."""
@@ -126,9 +126,9 @@ class ElasticsearchStore:
         self, queries: Sequence[Sequence[str]], top_k: int, filters: FilterConfig
     ) -> list[list[ScoredPassage]]:
         """Per query (its words) the best passages by BM25."""
-        asked = _conditions(filters)
+        bool_query = _conditions(filters)
         texts = [" ".join(sorted(set(plain(query)))[:_MOST_WORDS]) for query in queries]
-        bodies = [{"query": {"bool": {"must": {"match": {"words": text}}, "filter": asked}}} for text in texts]
+        bodies = [{"query": {"bool": {"must": {"match": {"words": text}}, "filter": bool_query}}} for text in texts]
         # Words are counted over all shards, not in each for itself.
         return self._search("dfs_query_then_fetch", bodies, top_k, float)
 
@@ -150,8 +150,8 @@ class ElasticsearchStore:
     def _nearest(self, query: list[float], top_k: int, conditions: list[Json]) -> Json:
         candidates = min(max(CANDIDATES, 2 * top_k), _MOST_CANDIDATES)
         if self._is_opensearch:
-            asked: Json = {"bool": {"filter": conditions}}
-            return {"query": {"knn": {"vector": {"vector": query, "k": candidates, "filter": asked}}}}
+            bool_query: Json = {"bool": {"filter": conditions}}
+            return {"query": {"knn": {"vector": {"vector": query, "k": candidates, "filter": bool_query}}}}
         sizes = {"k": top_k, "num_candidates": candidates}
         return {"knn": {"field": "vector", "query_vector": query, **sizes, "filter": conditions}}
 
@@ -161,15 +161,15 @@ class ElasticsearchStore:
         """Per search of this kind what it finds, best first; score: from the server's scores to ours."""
         header, more = {"search_type": kind}, {"size": top_k, "_source": list(FIELDS)}
         lines = [line for body in bodies for line in (header, body | more)]
-        found = []
+        results = []
         with self._understanding():
             for answer in self._call("POST", "_msearch", lines)["responses"]:
                 if "error" in answer:
                     raise DatastoreError(f"{self.uri}: {_excerpt(answer['error'])}")
                 self._check_whole(answer)
                 hits = answer["hits"]["hits"]
-                found.append([ScoredPassage(stored_passage(hit["_source"]), score(hit["_score"])) for hit in hits])
-        return found
+                results.append([ScoredPassage(stored_passage(hit["_source"]), score(hit["_score"])) for hit in hits])
+        return results
 
     def _check_whole(self, answer: Json) -> None:
         """Servers answer with what some of their shards hold where others fail."""
@@ -242,5 +242,5 @@ def _authorization(token: str) -> dict[str, str]:
     return {"Authorization": f"ApiKey {token}"} if token else {}
 
 
-def _excerpt(said: object) -> str:
-    return str(said)[:300]
+def _excerpt(answer: object) -> str:
+    return str(answer)[:300]

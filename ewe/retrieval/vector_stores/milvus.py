@@ -134,7 +134,7 @@ class MilvusStore:
 
     def _search(self, queries: list[Any], field: str, top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
         parameters = {"ef": max(CANDIDATES, 2 * top_k)} if field == "vector" else {}
-        found = self._call(
+        answer = self._call(
             "search",
             data=queries,
             anns_field=field,
@@ -143,7 +143,7 @@ class MilvusStore:
             output_fields=list(FIELDS),
             search_params={"params": parameters},
         )
-        return [[ScoredPassage(stored_passage(hit["entity"]), hit["distance"]) for hit in hits] for hits in found]
+        return [[ScoredPassage(stored_passage(hit["entity"]), hit["distance"]) for hit in hits] for hits in answer]
 
     def _call(self, method: str, **arguments: Any) -> Any:
         try:

@@ -26,8 +26,8 @@ class StoredBM25:
             raise ValueError(f"top_k must be at least 1, got {top_k}")
         tokenized = [sorted(set(words(query))) for query in queries]
         given = [query for query in tokenized if query]
-        found = iter(self._store.search_words(given, top_k, self._filters) if given else ())
-        return [next(found) if query else [] for query in tokenized]
+        hits = iter(self._store.search_words(given, top_k, self._filters) if given else ())
+        return [next(hits) if query else [] for query in tokenized]
 
 
 class StoredDense:
@@ -73,8 +73,8 @@ def check_encoder(store: VectorStore, metadata: Mapping[str, Any], encoder: Enco
     if is_same:
         return
     held = "no vectors" if noted is None else f"vectors of {noted['name']} ({len(noted['probe'])} numbers each)"
-    wanted = "none" if encoder is None else f"those of {encoder.name} ({encoder.dimension})"
+    requested = "none" if encoder is None else f"those of {encoder.name} ({encoder.dimension})"
     raise DatastoreError(
-        f"{store.uri} holds {held}, the settings ask for {wanted}: set retrieval.retriever and retrieval.encoder to "
+        f"{store.uri} holds {held}, the settings ask for {requested}: set retrieval.retriever and retrieval.encoder to "
         "what it was made with, or push into a new one"
     )

@@ -101,6 +101,6 @@ def stored_passage(values: Mapping[str, Any]) -> Passage:
     return Passage(**{**values, "metadata": json.loads(values["metadata"])})
 
 
-def plain(found: Iterable[str]) -> list[str]:
+def plain(names: Iterable[str]) -> list[str]:
     """Words spelled so that any server's analyzer leaves them whole."""
-    return [word.translate(_UNCUT) for word in found]
+    return [word.translate(_UNCUT) for word in names]

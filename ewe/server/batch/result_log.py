@@ -2,17 +2,16 @@
 
 import asyncio
 import json
-import os
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 from typing import Any, Self
 
 from ewe.errors import EWEError, InvalidRequestError
+from ewe.text.append_log import AppendLog
 
 _OPENING = b'{"id": "batch_req_'
 _LARGE = 1 << 16  # bytes of a reply; what is smaller is written as JSON faster than a thread takes it over
@@ -59,7 +58,7 @@ class ResultLog:
         self.size = 0  # bytes of results
         self._take = take
         self._read()
-        self._file: FileIO | None = None
+        self._log: AppendLog | None = None
         self._waiting: deque[bytes] = deque()
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="ewe-batch-log")
 
@@ -77,14 +76,13 @@ class ResultLog:
                         yield line, _status(line)[1]
 
     def __enter__(self) -> Self:
-        self._file = FileIO(self.path, "a")
-        self._file.truncate(self.size)
+        self._log = AppendLog(self.path, self.size)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._disk.shutdown()  # a line that is being written is written to its end
-        if self._file is not None:
-            self._file.close()
+        if self._log is not None:
+            self._log.close()
 
     async def add(self, custom_id: str, reply: Reply) -> None:
         """Returns when the result is on the disk; results that come together are brought there together.
@@ -105,18 +103,14 @@ class ResultLog:
 
     def _write(self) -> None:
         """Writes what waits, in the one thread that does."""
-        file = self._file
-        if file is None or file.closed:
+        if self._log is None or self._log.is_closed:
             raise EWEError(f"{self.path} takes no more: an earlier result could not be written")
         content = b"".join(self._waiting.popleft() for _ in range(len(self._waiting)))
         if not content:
             return  # written with an earlier one
         try:
-            while content:
-                content = content[file.write(content) :]
-            os.fsync(file.fileno())
+            self._log.append(content)
         except OSError as error:
-            file.close()  # nothing may follow half a line
             raise EWEError(f"cannot write {self.path}: {error.strerror}; what it holds is kept") from error
 
     def _read(self) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from ewe.server.schemas.common import AnswerModel, EweOptions, EweResult, FullText, RequestModel, StopText, Text
-from ewe.server.schemas.memory_schemas import MemoryUse
+from ewe.server.schemas.memory_use import MemoryUse
 
 _KNOWN = frozenset({"text", "search_result", "document"})
 _UNSUPPORTED_BLOCKS = {"image": "images", "tool_use": "tools", "tool_result": "tools", "thinking": "thinking"}

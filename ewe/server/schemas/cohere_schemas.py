@@ -19,7 +19,7 @@ from ewe.server.schemas.common import (
     Text,
     joined,
 )
-from ewe.server.schemas.memory_schemas import MemoryUse
+from ewe.server.schemas.memory_use import MemoryUse
 
 _OFF = frozenset({"OFF", "DISABLED"})
 

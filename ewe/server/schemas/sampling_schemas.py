@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ewe.server.schemas.common import CHECK_UNICODE, Document, EweOptions, RequestModel, StopText, StreamOptions, Text
-from ewe.server.schemas.memory_schemas import MemoryUse
+from ewe.server.schemas.memory_use import MemoryUse
 from ewe.server.schemas.response_format import JsonSchema, ResponseFormat
 from ewe.types.sampling_params import SamplingParams
 

@@ -51,8 +51,8 @@ class CallFormat(ABC):
 
     def find(self, text: str, place: Place) -> tuple[int, int] | None:
         """Where the first call begins and where its marker ends; None without a whole marker."""
-        found = [(text.find(marker), marker) for marker in self.markers]
-        begin, marker = min(((at, marker) for at, marker in found if at >= 0), default=(-1, ""))
+        places = [(text.find(marker), marker) for marker in self.markers]
+        begin, marker = min(((at, marker) for at, marker in places if at >= 0), default=(-1, ""))
         return None if begin < 0 else (begin, begin + len(marker))
 
     def held_back(self, text: str, place: Place) -> int:

@@ -55,11 +55,11 @@ def _end_of(text: str, start: int) -> int:
         if part is None:
             raise NeedsMoreError if _OPEN_STRING.match(text, position) else MalformedError
         position = part.end()
-        found = part.group()
-        if found in _CLOSES:
-            awaited.append(_CLOSES[found])
-        elif found in ("}", "]"):
-            if awaited.pop() != found:
+        token = part.group()
+        if token in _CLOSES:
+            awaited.append(_CLOSES[token])
+        elif token in ("}", "]"):
+            if awaited.pop() != token:
                 raise MalformedError
             if not awaited:
                 return position

@@ -78,7 +78,7 @@ class MemoryPlace:
 
         whole = rendered("")
         mark = next(mark for number in count() if (mark := f"<memory {number}>") not in whole)
-        head, found, tail = rendered(mark).partition(mark)
-        if not found or head + tail != whole:  # templates leave messages out, repeat them, change their text
+        head, separator, tail = rendered(mark).partition(mark)
+        if not separator or head + tail != whole:  # templates leave messages out, repeat them, change their text
             return None
         return PlacedPrompt(self._template.render(messages, tools), head, tail)

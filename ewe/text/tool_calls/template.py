@@ -79,7 +79,7 @@ class ChatTemplate:
             return None
         if parser == "none":
             raise InvalidRequestError("tools: tool calling is off here (tool_parser is none)")
-        name = self._found if parser == "auto" else parser
+        name = self._detected if parser == "auto" else parser
         in_template = name is not None and self._shows_tools
         form = FORMATS[name if name is not None and in_template else "hermes"]  # the form of `for_plain_template`
         added = getattr(self._tokenizer, "added_tokens_encoder", {})
@@ -116,7 +116,7 @@ class ChatTemplate:
         return with_tools != self._render(message)
 
     @cached_property
-    def _found(self) -> str | None:
+    def _detected(self) -> str | None:
         """The name of the format that the template, or else the tokenizer, shows."""
         template = str(getattr(self._tokenizer, "chat_template", ""))
         if any(sign in template for sign in _OTHER_SIGNS):
@@ -150,7 +150,7 @@ def for_template(messages: Sequence[Message]) -> list[dict[str, Any]]:
     Raises InvalidRequestError for calls and results that are not in OpenAI's form.
     """
     names: dict[str, str] = {}
-    found = []
+    rewritten = []
     for place, message in enumerate(messages):
         converted = {**message, "content": message.get("content") or ""}
         converted.pop("tool_calls", None)
@@ -162,8 +162,8 @@ def for_template(messages: Sequence[Message]) -> list[dict[str, Any]]:
             converted["tool_call_id"] = _short_id(str(message.get("tool_call_id") or ""))
             name = message.get("name") or names.get(converted["tool_call_id"])
             converted.update({"name": name} if name else {})
-        found.append(converted)
-    return found
+        rewritten.append(converted)
+    return rewritten
 
 
 def for_plain_template(messages: Sequence[Message], tools: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -171,25 +171,25 @@ def for_plain_template(messages: Sequence[Message], tools: Sequence[Tool]) -> li
 
     Raises as `for_template` does.
     """
-    found: list[dict[str, Any]] = []
+    plain: list[dict[str, Any]] = []
     for message in for_template(messages):
         role, content = message["role"], message["content"]
         if role == "tool":
             response = f"<tool_response>\n{content}\n</tool_response>"
-            if found and found[-1].get("results"):  # templates want the roles to take turns
-                found[-1]["content"] += f"\n{response}"
+            if plain and plain[-1].get("results"):  # templates want the roles to take turns
+                plain[-1]["content"] += f"\n{response}"
             else:
-                found.append({"role": "user", "content": response, "results": True})
+                plain.append({"role": "user", "content": response, "results": True})
             continue
         calls = [_written(call["function"]) for call in message.get("tool_calls", ())]
-        found.append({"role": role, "content": "\n".join([*([content] if content else []), *calls])})
+        plain.append({"role": role, "content": "\n".join([*([content] if content else []), *calls])})
     if tools:
         listed = "\n".join(json.dumps(tool.to_openai(), ensure_ascii=False) for tool in tools)
         introduction = _INTRODUCTION.format(tools=listed)
-        if found and found[0]["role"] == "system":
-            introduction = f"{found.pop(0)['content']}\n\n{introduction}"
-        found.insert(0, {"role": "system", "content": introduction})
-    return [{"role": message["role"], "content": message["content"]} for message in found]
+        if plain and plain[0]["role"] == "system":
+            introduction = f"{plain.pop(0)['content']}\n\n{introduction}"
+        plain.insert(0, {"role": "system", "content": introduction})
+    return [{"role": message["role"], "content": message["content"]} for message in plain]
 
 
 def _written(function: Mapping[str, Any]) -> str:
@@ -198,15 +198,15 @@ def _written(function: Mapping[str, Any]) -> str:
 
 
 def _calls_of(message: Message, where: str) -> list[dict[str, Any]]:
-    found = []
+    calls = []
     for place, call in enumerate(message["tool_calls"]):
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise InvalidRequestError(f"{where}.{place}: a call must be {{id, type, function: {{name, arguments}}}}")
         arguments = _arguments_of(function.get("arguments"), f"{where}.{place}.function.arguments")
         called = {"name": function["name"], "arguments": arguments}
-        found.append({"id": _short_id(str(call.get("id") or "")), "type": "function", "function": called})
-    return found
+        calls.append({"id": _short_id(str(call.get("id") or "")), "type": "function", "function": called})
+    return calls
 
 
 def _arguments_of(value: Any, where: str) -> dict[str, Any]:

@@ -62,12 +62,12 @@ class CallReader:
         pieces: list[Piece] = []
         self._waits = False
         while self._rest and not self._waits:
-            found = self._form.find(self._rest, self._place)
-            if found is None:
+            call = self._form.find(self._rest, self._place)
+            if call is None:
                 held = 0 if is_whole else self._form.held_back(self._rest, self._place)
                 self._take_content(pieces, len(self._rest) - held)
                 break
-            self._read(pieces, *found, is_whole)
+            self._read(pieces, *call, is_whole)
         return pieces
 
     def _read(self, pieces: list[Piece], begin: int, body: int, is_whole: bool) -> None:
@@ -124,8 +124,8 @@ class ToolUse:
 
     def begin_of_calls(self, text: str) -> int | None:
         """The code point from which on a text seems to be calls and so is no prose; None for none."""
-        found = self.form.find(text, Place.START)
-        return None if found is None else found[0]
+        begin = self.form.find(text, Place.START)
+        return None if begin is None else begin[0]
 
     def held_back(self, text: str) -> int:
         """How many characters at the end of a text could turn out to begin calls."""

@@ -37,10 +37,10 @@ class WholeSentences:
         return [self._claims(request) for request in requests]
 
     def _claims(self, request: VerificationRequest) -> SentenceClaims:
-        found = _stated(request, self._clauses)
-        if found and _is_repeated(request, [claim.text for claim in found], self._clauses):
+        stated = _stated(request, self._clauses)
+        if stated and _is_repeated(request, [claim.text for claim in stated], self._clauses):
             return SentenceClaims(reason=REPEATS)
-        return found
+        return stated
 
 
 def _stated(request: VerificationRequest, with_clauses: bool) -> SentenceClaims:

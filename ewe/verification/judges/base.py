@@ -57,10 +57,10 @@ _CLAIM = "\nClaim: {claim}\nThe claim is"
 
 def answer_ids(tokenizer: Any) -> list[int]:
     """The token ids [3] of ANSWERS. Raises ValueError if one of them is more than one token of this tokenizer."""
-    found = [_ids(tokenizer, [answer])[0] for answer in ANSWERS]
-    if any(len(ids) != 1 for ids in found):
+    answer_token_ids = [_ids(tokenizer, [answer])[0] for answer in ANSWERS]
+    if any(len(ids) != 1 for ids in answer_token_ids):
         raise ValueError(f"the tokenizer has no single tokens for {', '.join(map(repr, ANSWERS))}")
-    return [ids[0] for ids in found]
+    return [ids[0] for ids in answer_token_ids]
 
 
 def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], max_tokens: int) -> list[list[int]]:
@@ -76,10 +76,10 @@ def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], max_tokens: int) -> list
     evidence = _ids(tokenizer, [" " + evidence[:limit] for evidence, _ in pairs])
     claims = _ids(tokenizer, [_CLAIM.format(claim=claim) for _, claim in pairs])
     made = []
-    for (_, claim), told, asked in zip(pairs, evidence, claims, strict=True):
-        room = max_tokens - len(opening) - len(asked)
+    for (_, claim), evidence_ids, claim_ids in zip(pairs, evidence, claims, strict=True):
+        room = max_tokens - len(opening) - len(claim_ids)
         fits = claim.strip() and room >= LEAST_EVIDENCE
-        made.append([*opening, *told[:room], *asked] if fits else [])
+        made.append([*opening, *evidence_ids[:room], *claim_ids] if fits else [])
     return made
 
 
@@ -119,10 +119,10 @@ class CausalJudge:
         ids = encode_pairs(self._tokenizer, pairs, self._max_tokens)
         if without := sum(not one for one in ids):
             _log.warning("%d claims are empty or too long for %s: inconclusive", without, self.name)
-        asked = [row for row, one in enumerate(ids) if one]
-        if asked:
-            logits = np.asarray(self._score([ids[row] for row in asked], self._answers), np.float32)
-            result[asked] = self._head.probabilities(logits)
+        fitting = [row for row, one in enumerate(ids) if one]
+        if fitting:
+            logits = np.asarray(self._score([ids[row] for row in fitting], self._answers), np.float32)
+            result[fitting] = self._head.probabilities(logits)
         return checked(result, len(pairs), self.name)
 
 

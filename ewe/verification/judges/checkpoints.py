@@ -167,19 +167,19 @@ class JudgeSettings:
 def read_settings(folder: Path) -> JudgeSettings:
     """The settings of the judge in `folder`; raises JudgeError if they cannot be read."""
     try:
-        told: Mapping[str, Any] = json.loads((folder / JUDGE_SETTINGS).read_bytes())
-        characters = told.get("max_characters")
+        values: Mapping[str, Any] = json.loads((folder / JUDGE_SETTINGS).read_bytes())
+        characters = values.get("max_characters")
         window = None if characters is None else ReadingWindow(int(characters))
-        max_tokens = int(told.get("max_tokens", _MAX_TOKENS))
-        return JudgeSettings(float(told["temperature"]), max_tokens, window, _thresholds(told))
+        max_tokens = int(values.get("max_tokens", _MAX_TOKENS))
+        return JudgeSettings(float(values["temperature"]), max_tokens, window, _thresholds(values))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise JudgeError(f"{folder / JUDGE_SETTINGS} holds no settings of a judge: {error}") from error
 
 
-def _thresholds(told: Mapping[str, Any]) -> Thresholds | None:
-    if "supported" not in told:
+def _thresholds(values: Mapping[str, Any]) -> Thresholds | None:
+    if "supported" not in values:
         return None
-    return Thresholds(float(told["supported"]), float(told["refuted"]), 0.0)
+    return Thresholds(float(values["supported"]), float(values["refuted"]), 0.0)
 
 
 def is_adapter(folder: Path) -> bool:

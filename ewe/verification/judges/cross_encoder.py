@@ -126,9 +126,9 @@ def by_length(lengths: Mapping[int, int]) -> Iterator[list[int]]:
 
 def choose_device(name: str) -> torch.device:
     """The device of this name; "auto" is the GPU where there is one. Raises JudgeError if it is not usable."""
-    wanted = ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
+    chosen = ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
     try:
-        return torch.empty(0, device=wanted).device
+        return torch.empty(0, device=chosen).device
     except (RuntimeError, AssertionError) as error:
         raise JudgeError(f"the judge's device {name!r} is not usable here: {error}") from error
 

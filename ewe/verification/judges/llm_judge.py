@@ -57,15 +57,15 @@ class LLMJudge:
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """float32 [pairs, 3], one-hot; raises JudgeError if the model cannot be asked or never gives a verdict."""
         rows = np.zeros((len(pairs), 3), np.float32)
-        asked = [index for index, pair in enumerate(pairs) if self._can_ask(pair)]
-        verdicts = self._ask(asked, [fill_prompt(*pairs[index]) for index in asked])
-        again = [index for index in asked if verdicts[index] is None]
+        fitting = [index for index, pair in enumerate(pairs) if self._can_ask(pair)]
+        verdicts = self._ask(fitting, [fill_prompt(*pairs[index]) for index in fitting])
+        again = [index for index in fitting if verdicts[index] is None]
         verdicts |= self._ask(again, [fill_prompt(*pairs[index]) + _AGAIN for index in again])
         silent = [index for index in again if verdicts[index] is None]
-        if silent and len(silent) == len(asked):
+        if silent and len(silent) == len(fitting):
             raise JudgeError(f"judge {self._name} gave no verdict for any of {len(silent)} pairs")
         if silent:
-            _log.warning("judge %s gave no verdict for %d of %d pairs", self._name, len(silent), len(asked))
+            _log.warning("judge %s gave no verdict for %d of %d pairs", self._name, len(silent), len(fitting))
         for index in range(len(pairs)):
             verdict = verdicts.get(index)
             rows[index, INCONCLUSIVE if verdict is None else verdict] = 1.0

@@ -141,9 +141,9 @@ def load_configured_judge(settings: VerificationConfig, device: str = "auto") ->
 def _writer(model: str | None, calibration: str | None, device: str) -> Judge:
     if model is None:
         raise JudgeError(f"the judge {WRITER} is the chat model that writes: name it with verification.judge_model")
-    found = calibration_for(model, fingerprint_of(model), calibration)
-    load = partial(JUDGES.make, WRITER, model=model, calibration=found, device=device)
-    return LazyJudge(load, WRITER, WINDOW, found.thresholds)
+    measured = calibration_for(model, fingerprint_of(model), calibration)
+    load = partial(JUDGES.make, WRITER, model=model, calibration=measured, device=device)
+    return LazyJudge(load, WRITER, WINDOW, measured.thresholds)
 
 
 def _adapter_judge(name: str, folder: Path, load: Callable[[], Judge]) -> LazyJudge:

@@ -32,8 +32,8 @@ class ReadingWindow:
 
     def evidence(self, passages: Sequence[str], before: str) -> str:
         """The passages, best first, as one text; before: the sentence that the claim follows, if any."""
-        told = "\n".join(passages)
-        return f"{told}{_BEFORE}{before}" if before else told
+        text = "\n".join(passages)
+        return f"{text}{_BEFORE}{before}" if before else text
 
 
 def window_of(judge: object) -> ReadingWindow | None:

@@ -72,11 +72,11 @@ class LetterQuestion:
         Evidence that is too long ends after a sentence. Control tokens that the texts spell are no such tokens here.
         """
         evidence, claim = pair
-        asked = self._data(f"\n\nClaim: {claim}\n") + self._ending
-        room = self._max_tokens - len(self._opening) - len(asked)
+        question = self._data(f"\n\nClaim: {claim}\n") + self._ending
+        room = self._max_tokens - len(self._opening) - len(question)
         if not claim.strip() or room < LEAST_EVIDENCE:
             return []
-        return [*self._opening, *self._fitting(evidence, room), *asked]
+        return [*self._opening, *self._fitting(evidence, room), *question]
 
     def logits(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """float64 [pairs, 3] of the letters from the scores of `labels` [pairs, labels]: a letter's forms add up."""
@@ -97,10 +97,10 @@ class LetterQuestion:
     def _letter_ids(self, letter: str) -> list[int]:
         """The tokens that are this letter, alone or after a space."""
         forms = [self._ids(form) for form in (letter, f" {letter}")]
-        found = list(dict.fromkeys(ids[0] for ids in forms if len(ids) == 1))
-        if not found:
+        distinct = list(dict.fromkeys(ids[0] for ids in forms if len(ids) == 1))
+        if not distinct:
             raise JudgeError(f"the model's tokenizer has no single token for the letter {letter}, so it is no judge")
-        return found
+        return distinct
 
     def _data(self, text: str) -> list[int]:
         return [token for token in self._ids(encodable(text)) if token not in self._forbidden]
@@ -116,13 +116,15 @@ def _around(tokenizer: Any) -> tuple[str, str]:
     """What the chat template puts before and after what a user says, up to the model's answer."""
     if getattr(tokenizer, "chat_template", None) is None:
         raise JudgeError("the model has no chat template, so it cannot be asked to judge: set verification.judge")
-    said = [{"role": "user", "content": _PLACE}]
+    messages = [{"role": "user", "content": _PLACE}]
     try:  # A template that knows no thinking takes no notice of the word.
-        text = tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True, enable_thinking=False)
+        text = tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, enable_thinking=False
+        )
     except TemplateError as error:
         raise JudgeError(f"the model's chat template takes no single question: {error}") from error
-    before, found, after = str(text).partition(_PLACE)
-    if not found:
+    before, place, after = str(text).partition(_PLACE)
+    if not place:
         raise JudgeError("the model's chat template does not show what its user says, so it cannot be asked to judge")
     return before, after
 
@@ -143,9 +145,9 @@ class WriterJudge:
         """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive. Raises JudgeError for NaN."""
         result = np.zeros((len(pairs), 3))
         result[:, INCONCLUSIVE] = 1.0
-        asked, logits = letter_logits(self._score, self._question, pairs)
-        if asked:
-            result[asked] = self._calibration.probabilities(logits)
+        rows, logits = letter_logits(self._score, self._question, pairs)
+        if rows:
+            result[rows] = self._calibration.probabilities(logits)
         return checked(result, len(pairs), self.name)
 
 
@@ -154,12 +156,12 @@ def letter_logits(
 ) -> tuple[list[int], NDArray[np.float64]]:
     """The rows of the pairs that can be asked about, and the logits [rows, 3] of the letters for them."""
     ids = [question.ids(pair) for pair in pairs]
-    asked = [row for row, one in enumerate(ids) if one]
-    if len(asked) < len(ids):
-        _log.warning("%d claims are empty or too long for the judge: inconclusive", len(ids) - len(asked))
-    if not asked:
+    rows = [row for row, one in enumerate(ids) if one]
+    if len(rows) < len(ids):
+        _log.warning("%d claims are empty or too long for the judge: inconclusive", len(ids) - len(rows))
+    if not rows:
         return [], np.zeros((0, 3))
-    return asked, question.logits(np.asarray(score([ids[row] for row in asked], question.labels), np.float64))
+    return rows, question.logits(np.asarray(score([ids[row] for row in rows], question.labels), np.float64))
 
 
 def load_writer(model: str, calibration: Calibration, device: str = "auto") -> WriterJudge:

@@ -103,32 +103,36 @@ def calibration_for(model: str, fingerprint: str, file: str | Path | None = None
     if not path.is_file():
         missing = "no measurement of it on this machine" if file is None else f"no file {path}"
         raise ConfigError(f"verification.judge {WRITER}: how well {model} judges is not known ({missing}): {command}")
-    found = _read(path, command)
-    if found.fingerprint != fingerprint:
-        raise ConfigError(f"{path} was measured on another model ({found.model}), or on other settings: {command}")
-    if not found.can_judge:
+    calibration = _read(path, command)
+    if calibration.fingerprint != fingerprint:
+        raise ConfigError(
+            f"{path} was measured on another model ({calibration.model}), or on other settings: {command}"
+        )
+    if not calibration.can_judge:
         raise ConfigError(
             f"verification.judge {WRITER}: {model} cannot judge, as `ewe judge calibrate` measured ({path}): set "
             "verification.judge to builtin"
         )
-    return found
+    return calibration
 
 
 def _read(path: Path, command: str) -> Calibration:
     try:
-        told = json.loads(path.read_bytes())
-        first, second, third = map(float, told["bias"])
-        supported, refuted = (None if told[name] is None else float(told[name]) for name in ("supported", "refuted"))
-        found = Calibration(
-            str(told["model"]), str(told["fingerprint"]), (first, second, third), float(told["temperature"]),
-            supported, refuted, dict(told["measured"]),
+        values = json.loads(path.read_bytes())
+        first, second, third = map(float, values["bias"])
+        supported, refuted = (
+            None if values[name] is None else float(values[name]) for name in ("supported", "refuted")
+        )
+        calibration = Calibration(
+            str(values["model"]), str(values["fingerprint"]), (first, second, third), float(values["temperature"]),
+            supported, refuted, dict(values["measured"]),
         )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} holds no calibration of a judge ({error!r}): {command}") from error
-    is_sound = all(map(math.isfinite, found.bias)) and 0 < found.temperature < math.inf
+    is_sound = all(map(math.isfinite, calibration.bias)) and 0 < calibration.temperature < math.inf
     if not is_sound or not all(side is None or 0 < side <= 1 for side in (supported, refuted)):
         raise ConfigError(f"{path} holds numbers that are no calibration of a judge: {command}")
-    return found
+    return calibration
 
 
 def _or_never(threshold: float | None) -> float:
@@ -161,9 +165,9 @@ def _place_of(model: str, revision: str | None) -> Path:
     if model.count("/") == 1 and not model.startswith((".", "~", "/")):
         from huggingface_hub import try_to_load_from_cache
 
-        found = try_to_load_from_cache(model, "config.json", revision=revision)
-        if isinstance(found, str):
-            return Path(found).parent
+        cached = try_to_load_from_cache(model, "config.json", revision=revision)
+        if isinstance(cached, str):
+            return Path(cached).parent
     raise ConfigError(f"the model {model} is not on this machine, so it is not known how well it judges")
 
 

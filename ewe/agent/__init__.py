@@ -1,7 +1,0 @@
-"""An agent that reasons in steps, calls tools, and knows how far each of its memories can be believed."""
-
-from ewe.agent.agent import VeriMemAgent
-from ewe.agent.function_tools import Tool, ToolError
-from ewe.agent.result import AgentResult, Call, MemoryUsed, Step, Stopped
-
-__all__ = ["AgentResult", "Call", "MemoryUsed", "Step", "Stopped", "Tool", "ToolError", "VeriMemAgent"]

@@ -1,0 +1,259 @@
+"""`ewe memory`: memories that last, from the command line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ewe.cli.index_report import indexing
+from ewe.cli.options import HTMLFile, expand_groups
+from ewe.cli.terminal import clean, say
+from ewe.config.config_evidence import SEARCH_TOP_K
+from ewe.errors import InvalidRequestError
+from ewe.longterm.commands.memory_changes import restore, superseded, why
+from ewe.longterm.commands.memory_options import AsOf, EncoderName, Everybody, MemoryPlace, OneJSON, Owner
+from ewe.longterm.commands.memory_review import review
+from ewe.longterm.commands.memory_view import (
+    show_erased,
+    show_found,
+    show_history,
+    show_listed,
+    show_stats,
+    write_history_page,
+)
+from ewe.longterm.commands.memory_write import add, mcp, remember
+from ewe.text.words import counted
+
+if TYPE_CHECKING:
+    from ewe.longterm.records import Memory, Revision
+    from ewe.longterm.store import MemoryStore
+    from ewe.retrieval.encoders import Encoder
+
+memory_app = typer.Typer(no_args_is_help=True, help="Keep memories that last, and search them.")
+
+memory_app.command("add")(expand_groups(add))
+memory_app.command("remember")(expand_groups(remember))
+
+
+@memory_app.command("search")
+@expand_groups
+def search_command(
+    store: MemoryPlace,
+    query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
+    owner: Owner,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Most memories to show.")] = SEARCH_TOP_K,
+    encoder: EncoderName = None,
+    as_of: AsOf = None,
+    by_words: Annotated[bool, typer.Option("--words", help="By words only, even if there are vectors.")] = False,
+    as_json: OneJSON = False,
+) -> None:
+    """Find memories that this user with this agent may see: their own and the shared ones, best first."""
+    from ewe.longterm.asked_time import period_of
+    from ewe.longterm.memory_search import MemorySearch, visible
+
+    with _open(store) as opened:
+        known = opened.stats()["encoder"] is not None and not by_words
+        search = MemorySearch(opened, _encoder(encoder) if known else None)
+        period = period_of(query, None if as_of is None else _seconds(as_of), time.time())
+        [hits] = search.search([query], visible(owner.user, owner.agent), top_k, period)
+    show_found(hits, search.description, as_json)
+
+
+@memory_app.command("show")
+@expand_groups
+def show_command(
+    store: MemoryPlace,
+    memory_id: Annotated[str, typer.Argument(metavar="ID", help="Its id.", show_default=False)],
+    owner: Owner,
+    as_of: AsOf = None,
+    html: HTMLFile = None,
+    as_json: OneJSON = False,
+) -> None:
+    """Show a memory, as it is or was, and its whole history."""
+    with _open(store) as opened, opened.snapshot():
+        memory, revisions = opened.get(owner.scope, memory_id), opened.history(owner.scope, memory_id)
+        memory = _as_it_was(memory, revisions, as_of)
+        if html is not None:
+            write_history_page(html, opened, memory, revisions)
+    show_history(memory, revisions, as_json)
+
+
+memory_app.command("review")(expand_groups(review))
+memory_app.command("superseded")(expand_groups(superseded))
+memory_app.command("why")(expand_groups(why))
+memory_app.command("restore")(expand_groups(restore))
+memory_app.command("mcp")(expand_groups(mcp))
+
+
+@memory_app.command("list")
+@expand_groups
+def list_command(store: MemoryPlace, owner: Owner, as_of: AsOf = None, as_json: OneJSON = False) -> None:
+    """Say whose memories there are; with --user (every agent) or --agent list them, as they were added."""
+    with _open(store) as opened, opened.snapshot():
+        sizes = {
+            scope: size
+            for scope, size in opened.scopes().items()
+            if owner.user in ("", scope.user) and owner.agent in ("", scope.agent)
+        }
+        memories: Iterable[Memory] = opened.scan(list(sizes)) if owner != Owner() else ()
+        if as_of is not None:
+            held = (one for one in memories if one.holds_at(_seconds(as_of)))
+            memories = [_as_it_was(one, opened.history(one.scope, one.id), as_of) for one in held]
+        show_listed(sizes, memories, as_json)
+
+
+@memory_app.command("delete")
+@expand_groups
+def delete_command(
+    store: MemoryPlace,
+    owner: Owner,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Their ids.", show_default=False)] = None,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="All memories of this user with every agent, or of what else is named.")
+    ] = False,
+    reason: Annotated[str, typer.Option(help="For the log of deletions.")] = "asked for",
+    scrub: Annotated[bool, typer.Option("--scrub/--no-scrub", help="Rewrite the file without their traces.")] = True,
+    exports: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--export", metavar="FILE", help="An export to take the user out of, too. Repeatable.", exists=True
+        ),
+    ] = None,
+) -> None:
+    """Delete memories for good, with their histories. Exit code 1 if one of them is not there."""
+    from ewe.longterm.store import erase_from_export
+
+    if bool(ids) == everything:
+        raise typer.BadParameter("name ids, or --everything")
+    if exports and not (everything and owner.user and not owner.agent):
+        raise typer.BadParameter("exports are for --everything of a --user", param_hint="--export")
+    for file in exports or ():
+        print(f"{erase_from_export(file, owner.user)} memories taken out of {file}")
+    with _open(store, read_only=False) as opened:
+        if everything and owner.user and not owner.agent:
+            erased = opened.erase(owner.user, at=time.time(), reason=reason)
+            deleted = sum(part.memories for part in erased)
+        else:
+            erased = []
+            deleted = opened.delete(owner.scope, ids or None, at=time.time(), reason=reason)
+        if scrub:
+            opened.scrub()
+    show_erased(erased)
+    print(f"{deleted} memories deleted")
+    if ids and deleted < len(set(ids)):
+        raise typer.Exit(1)
+
+
+@memory_app.command("embed")
+def embed_command(
+    store: MemoryPlace,
+    encoder: EncoderName = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Make the vectors that are there again, too.")] = False,
+) -> None:
+    """Give the memories that have none a vector, so that they are found by their meaning as well."""
+    with _open(store, read_only=False) as opened, indexing() as show:
+        print(f"{opened.embeddings.embed(_encoder(encoder), replace, show)} memories embedded")
+
+
+@memory_app.command("export")
+@expand_groups
+def export_command(
+    store: MemoryPlace,
+    file: Annotated[Path, typer.Argument(help="The file to write (JSON lines).", show_default=False)],
+    owner: Owner,
+    everybody: Everybody = False,
+) -> None:
+    """Write memories with their histories and the log of deletions to a file."""
+    from ewe.longterm.store import export_jsonl
+
+    with _open(store) as opened:
+        print(f"{export_jsonl(opened, file, None if everybody else [owner.scope])} memories exported to {file}")
+
+
+@memory_app.command("import")
+def import_command(
+    store: MemoryPlace,
+    file: Annotated[Path, typer.Argument(help="A file that `ewe memory export` wrote.", show_default=False)],
+) -> None:
+    """Add the memories of a file with their histories. Exit code 1 if an id stands for another memory here."""
+    from ewe.longterm.default_memory import open_or_create
+    from ewe.longterm.store import import_jsonl
+
+    with open_or_create(store) as opened:
+        report = import_jsonl(opened, file)
+    result = report.result
+    print(f"{result.added} memories added, {result.duplicates} were there, {report.deleted_here} had been deleted here")
+    for scope, memory_id in result.conflicts:
+        where = clean(f"user {scope.user!r}, agent {scope.agent!r}")
+        say(f"{clean(memory_id)} ({where}) is another memory here: left as it is")
+    if result.conflicts:
+        raise typer.Exit(1)
+
+
+@memory_app.command("stats")
+def stats_command(store: MemoryPlace, as_json: OneJSON = False) -> None:
+    """Say what the store holds."""
+    with _open(store) as opened:
+        show_stats(opened.stats(), as_json)
+
+
+@memory_app.command("check")
+@memory_app.command("verify", hidden=True)
+def check_command(
+    store: MemoryPlace,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Make again what memories are found by: indexes, words, vectors.")
+    ] = False,
+) -> None:
+    """Check the store for damage and lost history. Exit code 1 if there is any, with --repair if any is left."""
+    with _open(store, read_only=not repair) as opened:
+        problems = opened.verify()
+        for problem in problems:
+            print(clean(problem))
+        if problems and repair:
+            for done in opened.mend():
+                say(clean(done))
+            problems = opened.verify()
+            say(f"{counted(len(problems), 'problem')} left")
+        if problems:
+            raise typer.Exit(1)
+        print(f"{store}: {len(opened)} memories, nothing is damaged")
+
+
+@memory_app.command("scrub")
+def scrub_command(store: MemoryPlace) -> None:
+    """Rewrite the store without the traces of deleted memories."""
+    with _open(store, read_only=False) as opened:
+        opened.scrub()
+    print(f"{store} is scrubbed")
+
+
+def _open(place: str, read_only: bool = True) -> MemoryStore:
+    from ewe.longterm.store import MemoryStore
+
+    return MemoryStore.open(place, read_only)
+
+
+def _as_it_was(memory: Memory, revisions: Sequence[Revision], as_of: datetime | None) -> Memory:
+    """Raises InvalidRequestError if it did not hold then."""
+    from ewe.longterm.past import as_it_was
+
+    was = memory if as_of is None else as_it_was(memory, revisions, _seconds(as_of))
+    if was is None:
+        raise InvalidRequestError(f"the memory {memory.id!r} did not hold at that time")
+    return was
+
+
+def _seconds(at: datetime) -> float:
+    return at.replace(tzinfo=UTC).timestamp()
+
+
+def _encoder(name: str | None) -> Encoder:
+    from ewe.retrieval.encoders import SentenceEncoder
+
+    return SentenceEncoder(name)
