@@ -120,11 +120,12 @@ def _load() -> CachedJudge:
     # Here, so that memories on a server, and stores that are only searched, need no torch.
     from ewe.verification.judges.builtin_judge import load_int8, read_model
     from ewe.verification.judges.cross_encoder import CrossEncoderJudge, multiplies_bfloat16
+    from ewe.verification.judges.packed_bert import PackedBert
 
     model, tokenizer = read_model(builtin_path())
     model.load_state_dict(model.state_dict() | load_int8(MODEL / "reader.safetensors"))
-    fast = multiplies_bfloat16(model.device)
-    return CachedJudge(CrossEncoderJudge(model, tokenizer, Head((0, 1, 2)), "change", MAX_TOKENS, bfloat16=fast))
+    packed = PackedBert(model, bfloat16=multiplies_bfloat16(model.device))
+    return CachedJudge(CrossEncoderJudge(packed, tokenizer, Head((0, 1, 2)), "change", MAX_TOKENS))
 
 
 _reader = Lazy(_load)
