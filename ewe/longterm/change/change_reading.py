@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -71,6 +72,7 @@ def compare_all(pairs: Sequence[tuple[str, str]], telling: Telling = "statement"
     return [stances[pair] or Stance.APART for pair in short]
 
 
+@lru_cache(maxsize=1 << 14)
 def beginning(content: str) -> str:
     """The words of a statement that are read."""
     return " ".join(content.split()[:LONGEST])
