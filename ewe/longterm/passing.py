@@ -13,7 +13,8 @@ _MOODS = (
     r"impressed|speechless|freezing|sleepy|wondering|asking|"
     r"joking|serious|aware|inspired|motivated|here|there|listening|done|sure|looking forward|over the moon|terrified|"
     r"awful|terrible|guilty|ashamed|torn|in tears|about to|furious|livid|gutted|devastated|delighted|relieved|"
-    r"upset|doing (?:well|fine|great|good|ok(?:ay)?)|embarrassed|disappointed|useless|hopeless|starving|thirsty|desperate|fed up|close|at (?:my|a) (?:wits|loss))"
+    r"upset|doing (?:well|fine|great|good|ok(?:ay)?)|"
+    r"embarrassed|disappointed|useless|hopeless|starving|thirsty|desperate|fed up|close|at (?:my|a) (?:wits|loss))"
 )
 _OTHERS_MOODS = (
     r"(?:worried|bored|tired|exhausted|annoyed|angry|mad|sad|upset|excited|stressed|right|wrong|confused|here|asleep|"

@@ -61,7 +61,8 @@ class _Layer:
         self._dtype, self._heads = dtype, attention.num_attention_heads
         self._qkv = tuple(torch.cat([getattr(one, name) for one in parts]).to(dtype) for name in ("weight", "bias"))
         self._mix, self._up, self._down = (
-            (one.weight.to(dtype), one.bias.to(dtype)) for one in (mixed.dense, layer.intermediate.dense, layer.output.dense)
+            (one.weight.to(dtype), one.bias.to(dtype))
+            for one in (mixed.dense, layer.intermediate.dense, layer.output.dense)
         )
         self._activate = layer.intermediate.intermediate_act_fn
         self._norms = (mixed.LayerNorm, layer.output.LayerNorm)
