@@ -13,6 +13,7 @@ _MOODS = (
     r"impressed|speechless|freezing|sleepy|wondering|asking|"
     r"joking|serious|aware|inspired|motivated|here|there|listening|done|sure|looking forward|over the moon|terrified|"
     r"awful|terrible|guilty|ashamed|torn|in tears|about to|furious|livid|gutted|devastated|delighted|relieved|"
+    r"upset|doing (?:well|fine|great|good|ok(?:ay)?)|"
     r"embarrassed|disappointed|useless|hopeless|starving|thirsty|desperate|fed up|close|at (?:my|a) (?:wits|loss))"
 )
 _OTHERS_MOODS = (
@@ -97,7 +98,7 @@ _NOT_WHOLE = (
     r"^(?:his|her|their|its|they|he|she|it|hopefully|gotta|got to|need to)\b",
     r"^(?:knowing|being|seeing|having|bringing|making|starting|relaxing|sharing|hearing|feeling)\b",
     r"^\S+(?: \S+){1,3} (?:it|them|him|her(?= (?:every|on|in|at|to|for|with|and)\b))\b(?! (?:is|was|has)\b)",
-    r"^\W*\d+[.)]\s|\s\d\)\s",
+    r"^\W*\d+[.)]\s|\s\d\)\s|\b(?:on|about|with) for (?:an?|some|so|\w+ (?:days?|weeks?|months?|years?))\b",
     r"\b(?:am|is|are|was|were|be|been|do|does|did|have|has|had|can|will|would|should)(?: (?:\w+ly|too|now))?[\s.!…]*$",
     r"\b(?:what|how|where) (?:they|it|I|we) (?:are|is|was|were)\b|\bas if\b|\btotally\b|\bjust what (?:I|we)\b",
     r"\bto[\s.!…]*$|n['’]t \w+(?:ed|en|pt|one)[\s.!…]*$",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from ewe.longterm.change.change_reading import Stance
-from ewe.longterm.change.change_search import older_statements, read_stances, said_already
+from ewe.longterm.change.change_search import Read, older_statements, read_stances, said_already
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.memory_search import MemorySearch, visible
 from ewe.longterm.neighbouring import key_of, neighbours
@@ -143,18 +143,24 @@ class MemoryWriter:
         while there is None:
             before, rounds = (self._written, self.store.extent(memory.scope)), rounds + 1
             found = self.relations(memory, found)
-            read_stances(memory, self.store)  # What is read here is known, and keeps nobody waiting, in `_write`.
+            read = read_stances(memory, self.store)  # here, where it keeps nobody waiting
             with self.store.transaction():
                 memory, there = self._known(memory, contradicts)
                 # Others may have written while the judge read, in other processes too: that is compared as well.
-                if there is None and (before == (self._written, self.store.extent(memory.scope)) or rounds == _ROUNDS):
-                    there = self._write(memory, found, evidence, contradicts)
+                alone = before == (self._written, self.store.extent(memory.scope))
+                if there is None and (alone or rounds == _ROUNDS):
+                    there = self._write(memory, found, read if alone else None, evidence, contradicts)
         return there
 
     def _write(
-        self, memory: Memory, found: Sequence[Relation], evidence: Sequence[str], contradicts: Sequence[str]
+        self,
+        memory: Memory,
+        found: Sequence[Relation],
+        read: Read | None,
+        evidence: Sequence[str],
+        contradicts: Sequence[str],
     ) -> Memory:
-        older = older_statements(memory, self.store)
+        older = older_statements(memory, self.store, read)
         if not evidence and not contradicts and (same := said_already(memory, older)):
             return self._said_again(memory, same)
         now = self._clock()

@@ -109,6 +109,7 @@ def test_what_can_hold_beside_it(one: str, other: str) -> None:
         ("The mayor of Ost is Ann Reed.", "No, the mayor of Ost is Joe Marsh."),
         ("Peter eats no meat.", "Peter eats a steak every Friday."),
         ("Nora is an only child.", "Nora has two sisters."),
+        ("Tim is mostly into classical music.", "Tim is learning German now."),
         ("", "?"),
     ],
 )

@@ -59,6 +59,11 @@ from ewe.longterm.rule_facts import facts_by_rules
         ("I have a parrot. Write an ad for my room.", ["Ann has a parrot."]),
         ("I have a parrot. Pretend to be one. I am hungry and I live in Ulm.", ["Ann has a parrot."]),
         ("Write an answer: I have a parrot.", []),
+        # Moods, and what lost its middle.
+        ("I'm doing well with the kids around.", []),
+        ("I'm really upset seeing the state of our school.", []),
+        ("I've been working on for a while.", []),
+        ("I've been working on a novel for a while.", ["Ann has been working on a novel for a while."]),
     ],
 )
 def test_what_lasts_is_told_and_no_more(said: str, facts: list[str]) -> None:

@@ -45,8 +45,10 @@ class StatementFinder:
         return cls(tokenizer, older, newer)
 
     def closeness(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        """Of pairs of an older and a newer statement: cosines float32 [pairs]."""
-        return np.array([self._older(older) @ self._newer(newer) for older, newer in pairs], np.float32)
+        """Of pairs of an older and a newer statement: cosines float32 [pairs]; at least one pair."""
+        older = np.stack([self._older(text) for text, _ in pairs])
+        close: NDArray[np.float32] = np.einsum("ij,ij->i", older, np.stack([self._newer(text) for _, text in pairs]))
+        return close
 
     def _vector(self, weights: NDArray[np.float32], text: str) -> NDArray[np.float32]:
         total: NDArray[np.float32] = weights[pieces_of(self._tokenizer, text)].sum(0)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -71,6 +72,7 @@ def compare_all(pairs: Sequence[tuple[str, str]], telling: Telling = "statement"
     return [stances[pair] or Stance.APART for pair in short]
 
 
+@lru_cache(maxsize=1 << 14)
 def beginning(content: str) -> str:
     """The words of a statement that are read."""
     return " ".join(content.split()[:LONGEST])
@@ -120,11 +122,12 @@ def _load() -> CachedJudge:
     # Here, so that memories on a server, and stores that are only searched, need no torch.
     from ewe.verification.judges.builtin_judge import load_int8, read_model
     from ewe.verification.judges.cross_encoder import CrossEncoderJudge, multiplies_bfloat16
+    from ewe.verification.judges.packed_bert import PackedBert
 
     model, tokenizer = read_model(builtin_path())
     model.load_state_dict(model.state_dict() | load_int8(MODEL / "reader.safetensors"))
-    fast = multiplies_bfloat16(model.device)
-    return CachedJudge(CrossEncoderJudge(model, tokenizer, Head((0, 1, 2)), "change", MAX_TOKENS, bfloat16=fast))
+    packed = PackedBert(model, bfloat16=multiplies_bfloat16(model.device))
+    return CachedJudge(CrossEncoderJudge(packed, tokenizer, Head((0, 1, 2)), "change", MAX_TOKENS))
 
 
 _reader = Lazy(_load)

@@ -21,21 +21,30 @@ _NEAR = 0.1  # and how close a statement must be to be read.
 _JOINING = FUNCTION_WORDS | words_of("work works working worked employed live lives living")
 
 
-def older_statements(memory: Memory, store: MemoryStore) -> list[tuple[Memory, Stance]]:
+Read = dict[int, tuple[Statement, Stance]]
+"""Statements that were read beside a new memory, by number, the closest first, and how it stands to each."""
+
+
+def older_statements(memory: Memory, store: MemoryStore, read: Read | None = None) -> list[tuple[Memory, Stance]]:
     """The memories of the same scope that a new one changes or says again, or that change it, the closest first.
 
-    They hold today, or held when the new one began: a history can be told in any order. Raises JudgeError if the
-    model that reads them is missing.
+    They hold today, or held when the new one began: a history can be told in any order. read: what `read_stances` found
+    when the scope held the same memories; those that were changed since are left out. Raises JudgeError if the model
+    that reads them is missing.
     """
     scopes = [memory.scope]
-    with store.seeing(scopes):
-        stances = read_stances(memory, store)
-        rows = store.rows([number for number, stance in stances.items() if stance is not Stance.APART], scopes)
-    return [(rows[number], stance) for number, stance in stances.items() if number in rows]
+    read = read_stances(memory, store) if read is None else read
+    told = {number: both for number, both in read.items() if both[1] is not Stance.APART}
+    rows = store.rows(list(told), scopes)
+    return [
+        (rows[number], stance)
+        for number, (said, stance) in told.items()
+        if number in rows and (rows[number].content, rows[number].valid_until) == (said.content, said.valid_until)
+    ]
 
 
-def read_stances(memory: Memory, store: MemoryStore) -> dict[int, Stance]:
-    """How a new memory stands to the closest older ones, by number; what was read once is known from then on."""
+def read_stances(memory: Memory, store: MemoryStore) -> Read:
+    """How a new memory stands to the closest older ones; what was read once is known from then on."""
     with store.seeing([memory.scope]):
         found, close = _candidates(memory, store)
     ranked = [one for one in sorted(found, key=close.__getitem__, reverse=True) if close[one] >= _NEAR]
@@ -44,7 +53,7 @@ def read_stances(memory: Memory, store: MemoryStore) -> dict[int, Stance]:
         told = islice((one for one in ranked if tells_a_fact(found[one].content)), MOST_READ)
         chosen = list(dict.fromkeys([*chosen, *told]))
     read = compare_all([_pair(memory, found[one]) for one in chosen], telling)
-    return dict(zip(chosen, read, strict=True))
+    return {number: (found[number], stance) for number, stance in zip(chosen, read, strict=True)}
 
 
 def said_already(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> Memory | None:

@@ -129,7 +129,8 @@ def same_attribute(older: str, newer: str) -> bool:
     if not before or not all(0 < len(value) <= _MOST_VALUE_WORDS for value in values):
         return False
     if _NOW.search(fold(newer)) and before > 1:
-        return True
+        # What somebody is doing now stands beside what they are: fond of music, and learning German.
+        return one[before - 1] not in _BE or not any(value[0].endswith("ing") for value in values)
     verbs = [place for place in range(1, before) if one[place] in _ONE_AT_A_TIME]
     if verbs:
         return one[verbs[-1]] not in _BE or _is_one(one[: verbs[-1]], one[verbs[-1] + 1 : before], values)
