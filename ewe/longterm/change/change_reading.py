@@ -126,7 +126,7 @@ def _load() -> CachedJudge:
 
     model, tokenizer = read_model(builtin_path())
     model.load_state_dict(model.state_dict() | load_int8(MODEL / "reader.safetensors"))
-    packed = PackedBert(model, bfloat16=multiplies_bfloat16(model.device))
+    packed = PackedBert(model, multiplies_bfloat16(model.device))
     return CachedJudge(CrossEncoderJudge(packed, tokenizer, Head((0, 1, 2)), "change", MAX_TOKENS))
 
 

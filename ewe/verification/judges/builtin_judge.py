@@ -22,6 +22,7 @@ from ewe.config.loading import WEIGHTS_LOCK
 from ewe.errors import JudgeError
 from ewe.verification.judges.checkpoints import builtin_path, check_builtin, read_head
 from ewe.verification.judges.cross_encoder import CrossEncoderJudge, choose_device, multiplies_bfloat16
+from ewe.verification.judges.packed_bert import PackedBert
 
 _SCALE = ".scale"
 
@@ -72,5 +73,5 @@ def load_builtin(device: str = "auto", folder: Path | None = None) -> CrossEncod
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise JudgeError(f"the built-in judge in {folder} is damaged: {error}") from error
     place = choose_device(device)
-    fast = multiplies_bfloat16(place)
-    return CrossEncoderJudge(model.to(place), tokenizer, head, _NAME, tokenizer.model_max_length, bfloat16=fast)
+    placed = PackedBert(model, multiplies_bfloat16(place)) if place.type == "cpu" else model.to(place)
+    return CrossEncoderJudge(placed, tokenizer, head, _NAME, tokenizer.model_max_length)

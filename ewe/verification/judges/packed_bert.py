@@ -39,7 +39,7 @@ class PackedBert:
         """Itself: there is nothing to train."""
         return self
 
-    def __call__(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Classified:
+    def __call__(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Classified:
         """Of texts [texts, longest], padded at their ends."""
         lengths = attention_mask.sum(1).tolist()
         runs = [(length, len(list(run))) for length, run in groupby(lengths)]
@@ -74,7 +74,8 @@ class _Layer:
             tokens, mixed = tokens[wanted], mixed[wanted]
         tokens = self._norms[0](tokens + linear(mixed, *self._mix))
         inner = self._activate(linear(tokens.to(self._dtype), *self._up))
-        return self._norms[1](tokens + linear(inner, *self._down))
+        layer: Tensor = self._norms[1](tokens + linear(inner, *self._down))
+        return layer
 
     def _attended(self, qkv: Tensor, runs: Sequence[Run]) -> Tensor:
         """[tokens, width] from queries, keys and values [tokens, 3 * width]: each text sees itself alone."""
