@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 
@@ -10,6 +11,9 @@ import numpy.typing as npt
 from torch import Tensor
 
 from ewe.engine.attention.merge import Merge, merge_biases
+
+# Distinct weights of memories whose biases are remembered.
+_MOST_BIASES = 1024
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
@@ -116,7 +120,6 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
     if not keep_order:
         order = sorted(order, key=lambda index: _sort_key(rows[index]))
     placed: list[PlacedRow] = []
-    biases: dict[object, tuple[list[float], float]] = {}  # most rows have weights that others have, too
     counts: list[int] = []
     begin = 0
     for index in order:
@@ -126,11 +129,7 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
             raise ValueError(f"row {index}: {count} tokens to run, {len(row.context_slots)} context slots")
         if len(row.unit_slots) != len(row.unit_weights):
             raise ValueError(f"row {index}: {len(row.unit_slots)} units, {len(row.unit_weights)} weights")
-        kind = row.unit_weights, row.prefix_slots is not None
-        row_biases = biases.get(kind)
-        if row_biases is None:
-            row_biases = biases[kind] = _biases(row, merge)
-        memory_biases, context_bias = row_biases
+        memory_biases, context_bias = _biases(row.unit_weights, row.prefix_slots is not None, merge)
         placed.append(PlacedRow(row, index, begin, begin + count, memory_biases, context_bias))
         counts.append(count)
         begin += count
@@ -152,10 +151,10 @@ def _write_slots(rows: Sequence[ForwardRow], counts: Sequence[int]) -> IntArray:
     return np.concatenate([row.context_slots[-count:] for row, count in zip(rows, counts, strict=True)])
 
 
-def _biases(row: ForwardRow, merge: Merge) -> tuple[list[float], float]:
-    """The biases of the memory and of the context."""
-    in_prompt = row.prefix_slots is not None
-    units, context = merge_biases(row.unit_weights, merge, in_prompt)
+@lru_cache(_MOST_BIASES)
+def _biases(unit_weights: tuple[float, ...], in_prompt: bool, merge: Merge) -> tuple[list[float], float]:
+    """The biases of the memory and of the context: of equal weights the same objects."""
+    units, context = merge_biases(unit_weights, merge, in_prompt)
     return [context, *units] if in_prompt else units, context
 
 
