@@ -74,12 +74,14 @@ class ActiveSequences:
 
         A retriever that got the queries of thousands of requests at once would answer none of them in time.
         """
+        waiting = [item for item in self.sequences if not item.schedule.is_started]
+        if not waiting:
+            return
         started = self.started
         coming = [item for item in started if not item.schedule.is_admitted and not item.policy.is_composed]
         room = self.max_num_seqs - len(coming)
         if room <= 0:
             return
-        waiting = [item for item in self.sequences if not item.schedule.is_started]
         for sequence in self._turns.order(waiting, started)[:room]:
             self._turns.take(sequence)
             sequence.schedule.is_started = True

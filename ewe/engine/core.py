@@ -137,8 +137,7 @@ class EngineCore:
             if sequence.is_scored:
                 inflight.score(sequence, result.logits[position])
                 continue
-            siblings = self.active.fork_siblings(sequence) if sequence.siblings else ()
-            for member in (sequence, *siblings):
+            for member in (sequence, *self.active.fork_siblings(sequence)) if sequence.siblings else (sequence,):
                 # A policy may have failed as it began.
                 if member.finish is None and (member.grammar is None or self._follows(member, member.grammar)):
                     writers.append(Writer(member, position, shares))

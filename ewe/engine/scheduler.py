@@ -6,6 +6,7 @@ Tenants take turns where sequences wait to be let in, each tenant's in order of 
 
 from collections import abc
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from ewe.config import SchedulerConfig
 from ewe.engine.inflight_batch import SchedulerOutput
@@ -48,13 +49,22 @@ class Scheduler:
         candidates = [sequence for sequence, _ in actions]
         plan = SchedulerOutput(budget=self.config.max_num_batched_tokens, candidates=candidates)
         running = [pair for pair in actions if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
-        admitted = len([item for item, _ in running if item.schedule.is_admitted and item.schedule.swapped is None])
-        for sequence, action in running:
-            schedule = sequence.schedule
-            if action is Action.RUN and schedule.is_admitted and schedule.swapped is None:
-                num_tokens = sequence.num_tokens
-                if num_tokens - sequence.table.length == 1 and not _missing(sequence):
-                    self._add_tokens(plan, sequence, num_tokens)
+        here = [pair for pair in running if pair[0].schedule.is_admitted and pair[0].schedule.swapped is None]
+        for sequence, action in here:
+            if action is Action.RUN and sequence.schedule.swapped is None:  # an older one may have taken its blocks
+                self._add_decoding(plan, sequence)
+        if len(plan.busy) < len(running):
+            self._add_others(plan, running, len(here))
+        return plan
+
+    def _add_decoding(self, plan: SchedulerOutput, sequence: Sequence) -> None:
+        """Adds a context of which only the last token is to be run."""
+        num_tokens = sequence.num_tokens
+        if num_tokens - sequence.table.length == 1 and not _missing(sequence):
+            self._add_tokens(plan, sequence, num_tokens)
+
+    def _add_others(self, plan: SchedulerOutput, running: list[tuple[Sequence, Action]], admitted: int) -> None:
+        """Adds prompts and units, and lets in those whose turn it is; admitted: how many are in and not swapped out."""
         may_enter = True  # nobody overtakes: whose turn it is comes in next
         for sequence, action in self._by_turns(running):
             if sequence in plan.busy:
@@ -69,15 +79,14 @@ class Scheduler:
                 self._add_context(plan, sequence)
             elif action is Action.ENCODE and self._add_pending(plan, sequence):
                 plan.encoded.append(sequence)
-        return plan
 
     def _by_turns(self, running: list[tuple[Sequence, Action]]) -> list[tuple[Sequence, Action]]:
         """The same, where the places of those that were never let in are given to them by turns."""
         actions = {sequence: action for sequence, action in running if not sequence.schedule.is_admitted}
-        admitted = [sequence for sequence, _ in running if sequence.schedule.is_admitted]
-        turns = iter(self._turns.order(actions, admitted))
         if not actions:
             return running
+        admitted = [sequence for sequence, _ in running if sequence.schedule.is_admitted]
+        turns = iter(self._turns.order(actions, admitted))
         return [pair if pair[0].schedule.is_admitted else (first := next(turns), actions[first]) for pair in running]
 
     def add_contexts(self, plan: SchedulerOutput, running: abc.Sequence[Sequence]) -> None:
@@ -111,7 +120,7 @@ class Scheduler:
         if plan.budget <= 0 or is_full:
             return
         request, table, begin = sequence.request, sequence.table, sequence.table.length
-        scored = request.original.params.prompt_logprobs is not None and begin < len(request.prompt_ids)
+        scored = begin < len(request.prompt_ids) and request.original.params.prompt_logprobs is not None
         count = num_tokens - begin
         if count > 1:
             count = min(count, plan.budget, _MOST_SCORED if scored else count)
@@ -208,5 +217,10 @@ class Scheduler:
 def _missing(sequence: Sequence) -> list[EncodedUnit]:
     """What a context attends to beside itself and is not encoded, of its prefix and the units of its memory."""
     prefix = sequence.schedule.prefix
-    missing = [unit for unit in sequence.memory.seen.encoded if not unit.ready]
+    units = sequence.memory.seen.encoded
+    # All are there in most steps, and so nothing of Python's is called for each.
+    missing = [] if all(map(_is_ready, units)) else [unit for unit in units if not unit.ready]
     return missing if prefix is None or prefix.ready else [prefix, *missing]
+
+
+_is_ready = attrgetter("ready")
