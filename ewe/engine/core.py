@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 from ewe.config import Config
 from ewe.engine.active_sequences import ActiveSequences
 from ewe.engine.grammar import Grammar
-from ewe.engine.inflight_batch import InflightBatch, Processor, SchedulerOutput, Writer, known_draws, last_tokens
+from ewe.engine.inflight_batch import (
+    InflightBatch,
+    Processor,
+    SchedulerOutput,
+    Writer,
+    by_passage,
+    known_draws,
+    last_tokens,
+)
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.next_action import Action
 from ewe.engine.out_of_memory import Runner
@@ -140,7 +148,8 @@ class EngineCore:
             for member in (sequence, *self.active.fork_siblings(sequence)) if sequence.siblings else (sequence,):
                 # A policy may have failed as it began.
                 if member.finish is None and (member.grammar is None or self._follows(member, member.grammar)):
-                    writers.append(Writer(member, position, shares))
+                    attention = None if shares is None else by_passage(member, shares)
+                    writers.append(Writer(member, position, attention))
         return writers
 
     def _follows(self, sequence: Sequence, grammar: Grammar) -> bool:
@@ -160,5 +169,6 @@ class EngineCore:
         heeds_eos = not params.ignore_eos or sequence.grammar is not None
         ended = token.id in params.stop_token_ids or (token.id in self.eos_token_ids and heeds_eos)
         sequence.end_text(stopped or ended)
-        self.policies.after_token(sequence)
+        if sequence.finish is not None or sequence.policy.every:
+            self.policies.after_token(sequence)
         publish(sequence, self.policies.holds_text)

@@ -1,17 +1,14 @@
 """What `sample_tokens` is told of every row, as columns that are kept while the rows stay the same."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ewe.engine.philox import Uint64Array, Uniforms
-
-if TYPE_CHECKING:
-    from ewe.engine.sampler import SamplingRow
+from ewe.engine.philox import Uint64Array, first_uniforms
+from ewe.engine.sampler import SamplingRow, uniform
 
 # What `sample_tokens` asks for per row, in its order.
 DRAWN_BY = {
@@ -22,19 +19,26 @@ DRAWN_BY = {
     "points": np.float32,
 }
 _POSITION = 2  # in the counter of a row's random stream
+_AHEAD = 8  # steps whose numbers are computed at once, which takes numpy little longer than one
+_FEW = 4  # rows whose numbers are sooner computed one by one
 
 
 class DrawColumns:
-    """Knows the rows of the last step: of the same ones only the positions are asked for, and what depends on them."""
+    """Knows the rows of the last step: of the same ones only the positions are asked for, and what depends on them.
+
+    A row's number depends on its stream and its position alone, so what was computed ahead is what would be computed
+    later. Row by row, from `_starts` on, `_numbers` [rows, _AHEAD] has those of the next positions.
+    """
 
     def __init__(self) -> None:
         self._rows: list[SamplingRow] = []
-        self._columns: dict[str, np.ndarray] = {}
-        self._drawn: list[int] = []
-        self._keys, self._counters = np.empty((0, 2), np.uint64), np.empty((0, 4), np.uint64)
-        self._uniforms = Uniforms()
+        self._columns: dict[str, npt.NDArray[Any]] = {}
+        self._output_ids: list[Sequence[int]] = []
+        self._placeholders = np.empty(0, np.int64)
+        self._is_drawn = np.empty(0, bool)
+        self._starts, self._numbers = np.empty(0, np.int64), np.empty((0, _AHEAD))
 
-    def of(self, rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
+    def of(self, rows: Sequence[SamplingRow]) -> dict[str, npt.NDArray[Any]]:
         """Per row what `sample_tokens` asks for, by name; it is not to be written to."""
         listed = list(rows)
         if listed != self._rows:
@@ -49,22 +53,38 @@ class DrawColumns:
             "top_ps": [item.top_p for item in params],
             "min_ps": [item.min_p for item in params],
         }
-        self._rows = rows
         self._columns = {name: np.array(column, DRAWN_BY[name]) for name, column in columns.items()}
-        self._drawn = [number for number, row in enumerate(rows) if row.temperature]
-        streams = [rows[number].random_stream for number in self._drawn]
-        self._keys = _table([key for key, _ in streams], 2)
-        self._counters = _table([counter for _, counter in streams], 4)
+        self._output_ids = [row.output_ids for row in rows]
+        self._placeholders = np.array([row.num_placeholders for row in rows], np.int64)
+        self._is_drawn = np.array([row.temperature > 0 for row in rows], bool)
+        # Those that stay keep their numbers; the others have none at any position.
+        before = {id(row): number for number, row in enumerate(self._rows)}
+        kept = np.array([before.get(id(row), len(before)) for row in rows], np.int64)
+        self._starts = np.append(self._starts, -_AHEAD)[kept]
+        self._numbers = np.concatenate([self._numbers, np.zeros((1, _AHEAD))])[kept]
+        self._rows = rows
 
-    def _points(self) -> np.ndarray:
+    def _points(self) -> npt.NDArray[np.float64]:
         """`sampler.uniform` of every row that draws, 0 for the others."""
-        points = np.zeros(len(self._rows))
-        if self._drawn:
-            counters = self._counters.copy()
-            counters[:, _POSITION] = [self._rows[number].position for number in self._drawn]
-            points[self._drawn] = self._uniforms.of(self._keys, counters)
+        positions = np.fromiter(map(len, self._output_ids), np.int64, len(self._rows)) + self._placeholders
+        steps = positions - self._starts
+        missing = np.flatnonzero(((steps < 0) | (steps >= _AHEAD)) & self._is_drawn)
+        if len(missing) > _FEW:
+            self._starts, missing = positions, missing[:0]
+            steps = np.zeros_like(positions)
+            self._numbers = _ahead(*map(_table, zip(*(row.random_stream for row in self._rows), strict=True)))
+        points = self._numbers[np.arange(len(positions)), steps.clip(0, _AHEAD - 1)] * self._is_drawn
+        for number in missing.tolist():
+            points[number] = uniform(self._rows[number])
         return points
 
 
-def _table(lines: Sequence[Sequence[int]], width: int) -> Uint64Array:
-    return np.fromiter(chain.from_iterable(lines), np.uint64).reshape(len(lines), width)
+def _ahead(keys: Uint64Array, counters: Uint64Array) -> npt.NDArray[np.float64]:
+    """The numbers of streams at their positions and those that follow [rows, _AHEAD]."""
+    later = np.repeat(counters, _AHEAD, axis=0)
+    later[:, _POSITION] += np.tile(np.arange(_AHEAD, dtype=np.uint64), len(keys))
+    return first_uniforms(np.repeat(keys, _AHEAD, axis=0), later).reshape(-1, _AHEAD)
+
+
+def _table(lines: Sequence[Sequence[int]]) -> Uint64Array:
+    return np.fromiter(chain.from_iterable(lines), np.uint64).reshape(len(lines), -1)

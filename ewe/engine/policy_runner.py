@@ -68,10 +68,10 @@ class PolicyRunner:
         self._resume(sequence)
 
     def after_token(self, sequence: Sequence) -> None:
-        """Pauses a text that has a token more, if its policy asked for that now."""
+        """Pauses a text that has a token more, if it has ended or its policy asked for that now."""
         if sequence.finish is None:
-            length, every = len(sequence.output_text.ids), sequence.policy.every
-            if not every or 0 not in [length % number for number in every]:
+            length = len(sequence.output_text.ids)
+            if 0 not in [length % number for number in sequence.policy.every]:
                 return
             sequence.output_text.find_sentences()
         show(sequence)  # before its checks are announced

@@ -124,15 +124,16 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
     begin = 0
     for index in order:
         row = rows[index]
-        count = len(row.token_ids)
+        count, weights = len(row.token_ids), row.unit_weights
         if not 0 < count <= len(row.context_slots):
             raise ValueError(f"row {index}: {count} tokens to run, {len(row.context_slots)} context slots")
-        if len(row.unit_slots) != len(row.unit_weights):
-            raise ValueError(f"row {index}: {len(row.unit_slots)} units, {len(row.unit_weights)} weights")
-        memory_biases, context_bias = _biases(row.unit_weights, row.prefix_slots is not None, merge)
-        placed.append(PlacedRow(row, index, begin, begin + count, memory_biases, context_bias))
+        if len(row.unit_slots) != len(weights):
+            raise ValueError(f"row {index}: {len(row.unit_slots)} units, {len(weights)} weights")
+        memory_biases, context_bias = _biases(weights, row.prefix_slots is not None, merge)
+        end = begin + count
+        placed.append(PlacedRow(row, index, begin, end, memory_biases, context_bias))
         counts.append(count)
-        begin += count
+        begin = end
     ordered = [item.row for item in placed]
     shifts = [item.row.start_position - item.begin for item in placed]
     return FlatBatch(
@@ -165,11 +166,10 @@ def _sort_key(row: ForwardRow) -> tuple[bool, int]:
 
 
 def _logit_tokens(placed: Sequence[PlacedRow], keeps_order: bool) -> IntArray:
-    tokens: list[int] = []
-    for item in placed if keeps_order else sorted(placed, key=attrgetter("index")):
-        row = item.row
-        if row.all_logits:
-            tokens.extend(range(item.begin, item.end))
-        elif row.wants_logits:
-            tokens.append(item.end - 1)
-    return np.asarray(tokens, np.int64)
+    in_order = placed if keeps_order else sorted(placed, key=attrgetter("index"))
+    tokens = [
+        range(item.begin if item.row.all_logits else item.end - 1, item.end)
+        for item in in_order
+        if item.row.wants_logits or item.row.all_logits
+    ]
+    return np.fromiter(chain.from_iterable(tokens), np.int64)
