@@ -93,10 +93,10 @@ class ActiveSequences:
         actions: list[tuple[Sequence, Action]] = []
         for sequence in sequences:
             action = self.policies.advance(sequence)
-            if action is Action.COMPLETE:
+            if action == "complete":
                 self._finish(sequence)
-            elif action is Action.DRAW and sequence.schedule.swapped is None:
-                actions += [(side, Action.RUN) for side in self._begin_drawing(sequence)]
+            elif action == "draw" and sequence.schedule.swapped is None:
+                actions += [(side, "run") for side in self._begin_drawing(sequence)]
             else:
                 actions.append((sequence, action))
         return actions

@@ -21,7 +21,6 @@ from ewe.engine.inflight_batch import (
     last_tokens,
 )
 from ewe.engine.model_runner import ForwardResult
-from ewe.engine.next_action import Action
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import publish
 from ewe.engine.policy_runner import PolicyRunner
@@ -71,7 +70,7 @@ class EngineCore:
         self.active.start_waiting()
         started = self.active.started
         plan = self.scheduler.schedule(self.active.advance(started))
-        ready = [sequence for sequence, action in self.active.advance(plan.encoded) if action is Action.RUN]
+        ready = [sequence for sequence, action in self.active.advance(plan.encoded) if action == "run"]
         plan.candidates = [*plan.candidates, *(sequence for sequence in ready if sequence.wording_task is not None)]
         self.scheduler.add_contexts(plan, ready)
         before, self._inflight = self._inflight, self._launch(plan) if plan.rows else None

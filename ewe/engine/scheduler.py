@@ -48,10 +48,10 @@ class Scheduler:
         """
         candidates = [sequence for sequence, _ in actions]
         plan = SchedulerOutput(budget=self.config.max_num_batched_tokens, candidates=candidates)
-        running = [pair for pair in actions if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
+        running = [pair for pair in actions if pair[1] not in ("wait", "complete") and not pair[0].is_full]
         here = [pair for pair in running if pair[0].schedule.is_admitted and pair[0].schedule.swapped is None]
         for sequence, action in here:
-            if action is Action.RUN and sequence.schedule.swapped is None:  # an older one may have taken its blocks
+            if action == "run" and sequence.schedule.swapped is None:  # an older one may have taken its blocks
                 self._add_decoding(plan, sequence)
         if len(plan.busy) < len(running):
             self._add_others(plan, running, len(here))
@@ -75,9 +75,9 @@ class Scheduler:
                 if not may_enter:
                     continue
                 admitted += 1
-            if action is Action.RUN:
+            if action == "run":
                 self._add_context(plan, sequence)
-            elif action is Action.ENCODE and self._add_pending(plan, sequence):
+            elif action == "encode" and self._add_pending(plan, sequence):
                 plan.encoded.append(sequence)
 
     def _by_turns(self, running: list[tuple[Sequence, Action]]) -> list[tuple[Sequence, Action]]:
