@@ -73,7 +73,8 @@ class DrawColumns:
             self._starts, missing = positions, missing[:0]
             steps = np.zeros_like(positions)
             self._numbers = _ahead(*map(_table, zip(*(row.random_stream for row in self._rows), strict=True)))
-        points = self._numbers[np.arange(len(positions)), steps.clip(0, _AHEAD - 1)] * self._is_drawn
+        points: npt.NDArray[np.float64] = self._numbers[np.arange(len(positions)), steps.clip(0, _AHEAD - 1)]
+        points = np.where(self._is_drawn, points, 0.0)
         for number in missing.tolist():
             points[number] = uniform(self._rows[number])
         return points

@@ -5,7 +5,6 @@ from typing import Literal
 from ewe.engine.sequence import Sequence
 from ewe.engine.wordings import Drawing
 
-
 # What to do with a sequence now. Names and no Enum, whose members Python 3.11 takes five times as long to find: every
 # sequence has its action looked at in every step.
 Action = Literal[

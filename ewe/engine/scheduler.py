@@ -6,7 +6,6 @@ Tenants take turns where sequences wait to be let in, each tenant's in order of 
 
 from collections import abc
 from dataclasses import dataclass, field
-from operator import attrgetter
 
 from ewe.config import SchedulerConfig
 from ewe.engine.inflight_batch import SchedulerOutput
@@ -20,6 +19,7 @@ from ewe.engine.turns import Turns
 from ewe.engine.units.precomputed import Load, PrecomputedUnits
 from ewe.engine.units.unit_cache import EncodedUnit
 
+_UNKNOWN = (0,)  # stands for the token that a placeholder tells
 _MOST_SCORED = 256  # tokens of one prompt in one pass that scores them: each has logits of its own
 
 
@@ -38,6 +38,7 @@ class Scheduler:
     precomputed: PrecomputedUnits | None
     unit_temperature: float
     _turns: Turns = field(default_factory=Turns, init=False)
+    _failures: int = field(default=0, init=False)
 
     def schedule(self, actions: abc.Sequence[tuple[Sequence, Action]]) -> SchedulerOutput:
         """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
@@ -60,7 +61,7 @@ class Scheduler:
     def _add_decoding(self, plan: SchedulerOutput, sequence: Sequence) -> None:
         """Adds a context of which only the last token is to be run."""
         num_tokens = sequence.num_tokens
-        if num_tokens - sequence.table.length == 1 and not _missing(sequence):
+        if num_tokens - sequence.table.length == 1 and not self._missing(sequence):
             self._add_tokens(plan, sequence, num_tokens)
 
     def _add_others(self, plan: SchedulerOutput, running: list[tuple[Sequence, Action]], admitted: int) -> None:
@@ -104,15 +105,24 @@ class Scheduler:
 
     def failed(self, plan: SchedulerOutput) -> None:
         """The pass has not run, and nobody is to use its units."""
+        self._failures += 1
         for unit in plan.units:
             unit.ready, unit.num_planned = False, 0
         self.launched(plan)
 
     def _add_context(self, plan: SchedulerOutput, sequence: Sequence) -> None:
         """Adds the next tokens of a context, or what it sees and was evicted while it was swapped out."""
-        missing = _missing(sequence)
+        missing = self._missing(sequence)
         if not missing or self._add_units(plan, sequence, missing):
             self._add_tokens(plan, sequence, sequence.num_tokens)
+
+    def _missing(self, sequence: Sequence) -> list[EncodedUnit]:
+        """What a context attends to beside itself and is not encoded, of its prefix and the units of its memory."""
+        prefix, seen, missing = sequence.schedule.prefix, sequence.memory.seen, []
+        if seen.ready_after != self._failures:  # only a pass that failed takes a unit back
+            missing = [unit for unit in seen.encoded if not unit.ready]
+            seen.ready_after = None if missing else self._failures
+        return missing if prefix is None or prefix.ready else [prefix, *missing]
 
     def _add_tokens(self, plan: SchedulerOutput, sequence: Sequence, num_tokens: int) -> None:
         """Adds the next of a context's tokens, so many in all; it sees nothing but what is encoded or in the pass."""
@@ -128,8 +138,8 @@ class Scheduler:
             return
         end = begin + count
         schedule, seen, is_whole = sequence.schedule, sequence.memory.seen, end == num_tokens
-        tokens, position = sequence.tokens(begin, end), request.start_position + begin
-        placeholder = schedule.placeholder if is_whole else None
+        placeholder, position = schedule.placeholder if is_whole else None, request.start_position + begin
+        tokens = sequence.tokens(begin, end) if placeholder is None or count > 1 else _UNKNOWN
         prefix_slots = None if schedule.prefix is None else schedule.prefix.table.slots()
         adapter = request.original.adapter
         # By place, because names take Python longer than all the rest.
@@ -212,15 +222,3 @@ class Scheduler:
         if sequence.schedule.is_admitted:
             self._turns.take(sequence)
         return sequence.schedule.is_admitted
-
-
-def _missing(sequence: Sequence) -> list[EncodedUnit]:
-    """What a context attends to beside itself and is not encoded, of its prefix and the units of its memory."""
-    prefix = sequence.schedule.prefix
-    units = sequence.memory.seen.encoded
-    # All are there in most steps, and so nothing of Python's is called for each.
-    missing = [] if all(map(_is_ready, units)) else [unit for unit in units if not unit.ready]
-    return missing if prefix is None or prefix.ready else [prefix, *missing]
-
-
-_is_ready = attrgetter("ready")

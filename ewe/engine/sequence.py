@@ -114,8 +114,6 @@ class Sequence:
     def tokens(self, begin: int, end: int) -> list[int]:
         """These tokens of the context; 0 stands for the placeholder."""
         split = len(self.request.prompt_ids)
-        if begin == split + len(self.output_text.ids):
-            return [0] * (end - begin)
         known = [
             *self.request.prompt_ids[begin : min(end, split)],
             *self.output_text.ids[max(begin - split, 0) : max(end - split, 0)],
