@@ -64,7 +64,7 @@ class ActiveSequences:
 
     def expire(self, now: float) -> None:
         """Ends those whose deadline has passed; now: seconds of time.monotonic."""
-        bound = [item for item in self.sequences if item.request.original.params.deadline_s is not None]
+        bound = [item for item in self.sequences if item.deadline_s is not None]
         for sequence in bound:
             if sequence.deadline is not None and now >= sequence.deadline:
                 self.end(sequence, "timeout")

@@ -40,7 +40,7 @@ class Sequence:
     that the text is to end with; None: it goes on. parent: the answer whose policy has asked for this text, if it is no
     answer itself. wants_attention: whether to note, when it ends, what its text attended to; attention: this.
     wording_task: whose wording it draws; None: it is an answer. is_scored: whether its prompt is only scored: others
-    may wait for that, so it goes before them and takes no place.
+    may wait for that, so it goes before them and takes no place. deadline_s: seconds that it has; None: no bound.
     """
 
     request: TokenizedRequest
@@ -75,16 +75,17 @@ class Sequence:
     attention: TextAttention | None = None
     wording_task: WordingTask | None = None
     is_scored: bool = field(init=False)
+    deadline_s: float | None = field(init=False)
     _sampling_row: SamplingRow | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.is_scored = bool(self.request.original.label_token_ids)
+        self.deadline_s = self.request.params.deadline_s
 
     @property
     def deadline(self) -> float | None:
         """When the text ends with what it has, in seconds of time.monotonic."""
-        seconds = self.request.params.deadline_s
-        return None if seconds is None else self.arrived + seconds
+        return None if self.deadline_s is None else self.arrived + self.deadline_s
 
     @property
     def num_tokens(self) -> int:
