@@ -164,10 +164,9 @@ def test_what_comes_in_between_two_steps_ends_the_next_wait() -> None:
 
 
 def test_the_collector_is_as_it_was_when_the_loop_has_ended() -> None:
-    before = gc.get_threshold(), gc.get_freeze_count()
-    with pytest.raises(RuntimeError, match="its end"), few_collections():
-        assert gc.get_threshold()[0] > before[0][0]
-        assert gc.get_freeze_count() > before[1]
-        raise RuntimeError("its end")
-    assert gc.get_threshold() == before[0]
+    before = gc.get_threshold()
+    with few_collections():
+        assert gc.get_threshold()[0] > before[0]
+        assert gc.get_freeze_count() > 0
+    assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
