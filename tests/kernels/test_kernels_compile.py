@@ -27,10 +27,10 @@ SPILLING = {(100, "prefill_fp8")}
 # Bytes of shared memory that one program may take, by capability; 86, 89 and 120 have less than 80 and 100 but run the
 # same code.
 SHARED = {80: 99 << 10, 90: 227 << 10, 100: 227 << 10}
-# Instructions of tensor cores: those of few rows, and those of 64 rows and more by capability, with which of the kernels
-# must have these.
-SMALL_TILES, WHOLE_TILES = "mma.sync.aligned.m16n8k", {90: "wgmma.mma_async.sync.aligned.m64", 100: "tcgen05.mma"}
-ON_WHOLE_TILES = {"prefill", "prefill_capped", "prefill_64", "decode_shared", "decode_shared_capped", "decode_shared_64"}
+# Instructions of tensor cores: of few rows, and of 64 and more by capability, with the kernels that must have these.
+SMALL_TILES = "mma.sync.aligned.m16n8k"
+WHOLE_TILES = {90: "wgmma.mma_async.sync.aligned.m64", 100: "tcgen05.mma"}
+ON_WHOLE_TILES = {f"{kind}{end}" for kind in ("prefill", "decode_shared") for end in ("", "_capped", "_64")}
 # What a multiprocessor of an H100 has: registers, and bytes of shared memory, of which each program costs some more.
 REGISTERS, H100_SHARED, PER_PROGRAM = 65536, 228 << 10, 1 << 10
 # Loops over keys. A prefill of wide heads waits for its copies: for more stages small cards have no room.
@@ -68,7 +68,7 @@ def check_resident(built: dict[str, Any], tile: tiles.Tile) -> None:
 
 
 def check_products(built: dict[str, Any], capability: int) -> None:
-    """Tensor cores compute the products, and those of many rows in whole tiles where the card has instructions for it."""
+    """Tensor cores compute the products, and those of many rows in whole tiles where the card has such."""
     whole = WHOLE_TILES.get(capability, SMALL_TILES)
     allowed = whole if built["name"] in ON_WHOLE_TILES else (whole, SMALL_TILES)
     assert built["products"], built
