@@ -9,7 +9,6 @@ fast the device is. Times are of one core's processor, and differ between machin
 from __future__ import annotations
 
 import argparse
-import gc
 import statistics
 import sys
 import time
@@ -27,6 +26,7 @@ from ewe.components import Components
 from ewe.config import Config
 from ewe.engine.attention.metadata import ForwardRow
 from ewe.engine.attention.triton_backend import TritonBackend
+from ewe.engine.engine_loop import few_collections
 from ewe.engine.kvcache.pool import KVPool, LayerShape
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.models.loader import LoadedModel
@@ -157,13 +157,12 @@ def measure(rows: int, arguments: argparse.Namespace) -> dict[str, float]:
     sequences = list(engine.core.active.sequences)
     while any(not sequence.output_text.ids for sequence in sequences):
         engine.core.step()
-    gc.freeze()  # as the engine's own loop does
     times = []
-    for _ in range(steps):
-        begin = time.thread_time()
-        engine.core.step()
-        times.append(time.thread_time() - begin)
-    gc.unfreeze()
+    with few_collections():  # as the engine's own loop has it
+        for _ in range(steps):
+            begin = time.thread_time()
+            engine.core.step()
+            times.append(time.thread_time() - begin)
     assert all(len(sequence.output_text) >= steps for sequence in sequences), "not every row has decoded in every step"
     median = statistics.median(times) * 1e3
     return {

@@ -64,7 +64,7 @@ class ActiveSequences:
 
     def expire(self, now: float) -> None:
         """Ends those whose deadline has passed; now: seconds of time.monotonic."""
-        bound = [item for item in self.sequences if item.request.original.params.deadline_s is not None]
+        bound = [item for item in self.sequences if item.deadline_s is not None]
         for sequence in bound:
             if sequence.deadline is not None and now >= sequence.deadline:
                 self.end(sequence, "timeout")
@@ -74,12 +74,14 @@ class ActiveSequences:
 
         A retriever that got the queries of thousands of requests at once would answer none of them in time.
         """
+        waiting = [item for item in self.sequences if not item.schedule.is_started]
+        if not waiting:
+            return
         started = self.started
         coming = [item for item in started if not item.schedule.is_admitted and not item.policy.is_composed]
         room = self.max_num_seqs - len(coming)
         if room <= 0:
             return
-        waiting = [item for item in self.sequences if not item.schedule.is_started]
         for sequence in self._turns.order(waiting, started)[:room]:
             self._turns.take(sequence)
             sequence.schedule.is_started = True
@@ -91,10 +93,10 @@ class ActiveSequences:
         actions: list[tuple[Sequence, Action]] = []
         for sequence in sequences:
             action = self.policies.advance(sequence)
-            if action is Action.COMPLETE:
+            if action == "complete":
                 self._finish(sequence)
-            elif action is Action.DRAW and sequence.schedule.swapped is None:
-                actions += [(side, Action.RUN) for side in self._begin_drawing(sequence)]
+            elif action == "draw" and sequence.schedule.swapped is None:
+                actions += [(side, "run") for side in self._begin_drawing(sequence)]
             else:
                 actions.append((sequence, action))
         return actions

@@ -11,9 +11,16 @@ from dataclasses import dataclass, field
 from ewe.config import Config
 from ewe.engine.active_sequences import ActiveSequences
 from ewe.engine.grammar import Grammar
-from ewe.engine.inflight_batch import InflightBatch, Processor, SchedulerOutput, Writer, known_draws, last_tokens
+from ewe.engine.inflight_batch import (
+    InflightBatch,
+    Processor,
+    SchedulerOutput,
+    Writer,
+    by_passage,
+    known_draws,
+    last_tokens,
+)
 from ewe.engine.model_runner import ForwardResult
-from ewe.engine.next_action import Action
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import publish
 from ewe.engine.policy_runner import PolicyRunner
@@ -63,7 +70,7 @@ class EngineCore:
         self.active.start_waiting()
         started = self.active.started
         plan = self.scheduler.schedule(self.active.advance(started))
-        ready = [sequence for sequence, action in self.active.advance(plan.encoded) if action is Action.RUN]
+        ready = [sequence for sequence, action in self.active.advance(plan.encoded) if action == "run"]
         plan.candidates = [*plan.candidates, *(sequence for sequence in ready if sequence.wording_task is not None)]
         self.scheduler.add_contexts(plan, ready)
         before, self._inflight = self._inflight, self._launch(plan) if plan.rows else None
@@ -137,11 +144,11 @@ class EngineCore:
             if sequence.is_scored:
                 inflight.score(sequence, result.logits[position])
                 continue
-            siblings = self.active.fork_siblings(sequence) if sequence.siblings else ()
-            for member in (sequence, *siblings):
+            for member in (sequence, *self.active.fork_siblings(sequence)) if sequence.siblings else (sequence,):
                 # A policy may have failed as it began.
                 if member.finish is None and (member.grammar is None or self._follows(member, member.grammar)):
-                    writers.append(Writer(member, position, shares))
+                    attention = None if shares is None else by_passage(member, shares)
+                    writers.append(Writer(member, position, attention))
         return writers
 
     def _follows(self, sequence: Sequence, grammar: Grammar) -> bool:
@@ -161,5 +168,6 @@ class EngineCore:
         heeds_eos = not params.ignore_eos or sequence.grammar is not None
         ended = token.id in params.stop_token_ids or (token.id in self.eos_token_ids and heeds_eos)
         sequence.end_text(stopped or ended)
-        self.policies.after_token(sequence)
+        if sequence.finish is not None or sequence.policy.every:
+            self.policies.after_token(sequence)
         publish(sequence, self.policies.holds_text)

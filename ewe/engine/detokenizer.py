@@ -34,47 +34,74 @@ class Detokenizer:
         self._offset = len(self._ids)
         # After no token, one, two: how long the text is, and the window. Numbers alone: no collection looks at them.
         self._ends = [0]
-        self._windows: list[_Window] = [(0, self._offset)]
-        self.text = ""
+        self._starts, self._uptos = [0], [self._offset]
+        # The text, its last pieces apart: to copy it for every token would take longer with every token.
+        self._joined = ""
+        self._pieces: list[str] = []
+        self.length = 0
 
     def append(self, token_id: int) -> str:
         """Adds a token; returns the new text, empty while a character is incomplete."""
-        window, end, before = self._windows[-1], self._ends[-1], len(self._ids)
-        self._ids.append(token_id)
+        ids, start, upto = self._ids, self._starts[-1], self._uptos[-1]
+        before = len(ids)
+        ids.append(token_id)
         if token_id in self._kept:
-            piece = self._new_text(window, before) + self._kept[token_id]
-            start = before
+            piece, upto_then = self._new_text((start, upto), before) + self._kept[token_id], before
         else:
             # Where tokens are bytes, one has the same text after any whole character.
-            is_known = self._is_bytewise and window[1] == before
+            is_known = self._is_bytewise and upto == before
             piece = (self._alone.get(token_id) or self._text_alone(token_id)) if is_known else _INCOMPLETE
             if not piece or _INCOMPLETE in piece:
-                piece = self._new_text(window, before + 1)
+                piece = self._new_text((start, upto), before + 1)
                 piece = "" if piece.endswith(_INCOMPLETE) else piece
-            start = window[1]
+            upto_then = upto
         if piece:
-            self.text += piece
-            window, end = (start, before + 1), len(self.text)
-        self._ends.append(end)
-        self._windows.append(window)
+            self._pieces.append(piece)
+            self.length += len(piece)
+            start, upto = upto_then, before + 1
+        self._ends.append(self.length)
+        self._starts.append(start)
+        self._uptos.append(upto)
         return piece
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        if self._pieces:
+            self._joined += "".join(self._pieces)
+            self._pieces = []
+        return self._joined
+
+    def text_from(self, begin: int) -> str:
+        """The text from a code point on."""
+        pieces = self._pieces
+        is_last = pieces and begin + len(pieces[-1]) == self.length
+        return pieces[-1] if is_last else self.text[begin:]
+
+    def add(self, text: str) -> None:
+        """Adds text that is no token's."""
+        self._pieces.append(text)
+        self.length += len(text)
 
     def fork(self) -> Detokenizer:
         """A second one in the same state."""
         twin = copy(self)
-        twin._ids, twin._ends, twin._windows = list(self._ids), list(self._ends), list(self._windows)
+        for name in ("_ids", "_ends", "_starts", "_uptos", "_pieces"):
+            setattr(twin, name, list(getattr(self, name)))
         return twin
 
     def flush(self) -> str:
         """The text of trailing tokens that never became a whole character (not added to `text`)."""
-        return self._new_text(self._windows[-1], len(self._ids))
+        return self._new_text((self._starts[-1], self._uptos[-1]), len(self._ids))
 
     def truncate(self, num_tokens: int) -> None:
         """Goes back to the state after `num_tokens` generated tokens."""
         del self._ids[self._offset + num_tokens :]
         del self._ends[num_tokens + 1 :]
-        del self._windows[num_tokens + 1 :]
-        self.text = self.text[: self._ends[-1]]
+        del self._starts[num_tokens + 1 :]
+        del self._uptos[num_tokens + 1 :]
+        self._joined = self.text[: self._ends[-1]]
+        self.length = len(self._joined)
 
     def end_of(self, num_tokens: int) -> int:
         """Length of the text, in code points, after the first `num_tokens` tokens."""
@@ -93,7 +120,7 @@ class Detokenizer:
 
     def _is_whole(self, num_tokens: int) -> bool:
         """Whether the text after `num_tokens` tokens ends with a whole character."""
-        return self._decode is None or self._windows[num_tokens][1] == self._offset + num_tokens
+        return self._decode is None or self._uptos[num_tokens] == self._offset + num_tokens
 
     def _new_text(self, window: _Window, upto: int) -> str:
         start, decoded_upto = window

@@ -6,7 +6,8 @@ import gc
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ewe.errors import EngineDeadError
@@ -14,7 +15,26 @@ from ewe.errors import EngineDeadError
 if TYPE_CHECKING:
     from ewe.engine.core import EngineCore
 
+_OBJECTS_BETWEEN_COLLECTIONS = 10_000
 _LONGEST_SLEEP_S = 1.0  # A loop that has nothing to do still turns this often, to show that it could.
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Has the collector of garbage hold up as few steps as can be.
+
+    A full collection would look through all that torch and transformers have made, and no step would be launched for a
+    quarter of a second: what is there now is left out. And a step of many rows makes, and drops, thousands of objects:
+    to look through them each time that 700 were made would find nothing.
+    """
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 class EngineLoop:
@@ -64,13 +84,11 @@ class EngineLoop:
             self._thread.join()
 
     def _serve(self) -> None:
-        # A full collection would look through all that torch and transformers have made, and no step would be launched
-        # for a quarter of a second. What is there now is left out until the engine is closed.
-        gc.freeze()
         try:
-            while self._error is None:
-                self._work()
-                self.on_turn()
+            with few_collections():
+                while self._error is None:
+                    self._work()
+                    self.on_turn()
             if self._error is self._closed:  # of a death whoever waits hears as an error, not as the end of an answer
                 for sequence in list(self._core.active.sequences):
                     self._core.active.end(sequence, "abort")
@@ -78,7 +96,6 @@ class EngineLoop:
             error = EngineDeadError(f"the engine loop stopped: {type(cause).__name__}: {cause}")
             error.__cause__ = cause
             self.fail(error)
-        gc.unfreeze()
         assert self._error is not None  # who found none has registered before and is told now
         self._on_death(self._error)
         self.on_turn()

@@ -7,35 +7,25 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from ewe_kernels.penalties import penalise
 from ewe_kernels.sampling import ids_and_logprobs, sample_tokens
 from torch import Tensor
 
 from ewe.engine.attention.packed import to_device, to_host
+from ewe.engine.draw_columns import DRAWN_BY, DrawColumns
 from ewe.engine.models.device import launching_on
-from ewe.engine.philox import Uint64Array, Uniforms, first_uniforms
 from ewe.engine.sampler import Drawing, SamplingRow, Token
 
 _CHANGED_BY = ("rows", "tokens", "counts", "biases", "repetition", "presence", "frequency")
-# What `sample_tokens` asks for per row, in its order.
-DRAWN_BY = {
-    "temperatures": np.float32,
-    "top_ks": np.int32,
-    "top_ps": np.float32,
-    "min_ps": np.float32,
-    "points": np.float32,
-}
 
 
 def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> Drawing:
     """As `sampler.sample`, in whose words the arguments are described."""
     pairs = [(number, *pair) for number, row in enumerate(rows) for pair in _pairs(row)]
-    tensors = to_device({**draw_parameters(rows), **_penalties(rows), **_columns(pairs)}, logits.device)
+    tensors = to_device({**DrawColumns().of(rows), **_penalties(rows), **_columns(pairs)}, logits.device)
     # Log-probabilities are those of the untouched logits.
     adjusted = logits.clone() if pairs or any(row.allowed is not None for row in rows) else logits
     if pairs:
@@ -68,41 +58,12 @@ def fetch(drawn: Tensor) -> Drawing:
     return Drawing(drawn[:, 0], read)
 
 
-def draw_parameters(rows: Sequence[SamplingRow], uniforms: Uniforms | None = None) -> dict[str, np.ndarray]:
-    """Per row what `sample_tokens` asks for, by name; uniforms: of rows that are drawn step after step."""
-    params = [row.params for row in rows]
-    columns = (
-        [row.temperature for row in rows],
-        np.maximum([item.top_k for item in params], 0),
-        [item.top_p for item in params],
-        [item.min_p for item in params],
-        _points(rows, first_uniforms if uniforms is None else uniforms.of),
-    )
-    return {name: np.array(column, DRAWN_BY[name]) for name, column in zip(DRAWN_BY, columns, strict=True)}
-
-
 def _penalties(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
     return {
         "repetition": np.array([row.params.repetition_penalty for row in rows], np.float32),
         "presence": np.array([row.params.presence_penalty for row in rows], np.float32),
         "frequency": np.array([row.params.frequency_penalty for row in rows], np.float32),
     }
-
-
-def _points(
-    rows: Sequence[SamplingRow], uniforms: Callable[[Uint64Array, Uint64Array], npt.NDArray[np.float64]]
-) -> npt.NDArray[np.float64]:
-    """`sampler.uniform` of every row that draws, 0 for the others."""
-    points = np.zeros(len(rows))
-    drawn = [number for number, row in enumerate(rows) if row.temperature]
-    if drawn:
-        streams = [rows[number].random_stream for number in drawn]
-        keys, counters = (
-            np.fromiter(chain.from_iterable(part), np.uint64).reshape(len(drawn), -1)
-            for part in zip(*streams, strict=True)
-        )
-        points[drawn] = uniforms(keys, counters)
-    return points
 
 
 def _pairs(row: SamplingRow) -> list[tuple[int, int, float]]:

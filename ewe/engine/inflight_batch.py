@@ -71,11 +71,11 @@ class SchedulerOutput:
 
 @dataclass(slots=True)  # not frozen, because one is made for every row of every step
 class Writer:
-    """A sequence whose next token is drawn from row `position` of a pass's logits; shares: of attention, per unit."""
+    """A sequence whose next token is drawn from row `position` of a pass's logits; attention: by passage, if noted."""
 
     sequence: Sequence
     position: int
-    shares: npt.NDArray | None  # type: ignore[type-arg]
+    attention: dict[str, float] | None
 
 
 class Processor(Protocol):
@@ -96,7 +96,7 @@ class InflightBatch:
     launched: float = field(default_factory=time.monotonic)
     may_be_followed: bool = False
     _drawings: list[Drawing] = field(default_factory=list)
-    _drawn: list[tuple[Sequence, PlaceholderToken, dict[str, float] | None]] = field(default_factory=list)
+    _drawn: list[tuple[Writer, PlaceholderToken]] = field(default_factory=list)
 
     def draw(
         self,
@@ -124,25 +124,25 @@ class InflightBatch:
         looks_back = result.drawn is None and any(row.looks_back for row in rows)
         retried = [item for item in writers if item.sequence.feedback.retry_sentence is not None]
         self.may_be_followed = processor is None and not looks_back and not retried
-        self._await(drawing, [(item.sequence, None if item.shares is None else _by_passage(item)) for item in writers])
+        self._await(drawing, writers)
 
     def score(self, sequence: Sequence, logits: torch.Tensor) -> None:
         """Has the labels that a prompt's request names scored by the logits after it, float32 [vocab]."""
-        self._await(score_labels(logits, sequence.request.original.label_token_ids), [(sequence, None)])
+        self._await(score_labels(logits, sequence.request.original.label_token_ids), [Writer(sequence, 0, None)])
 
-    def _await(self, drawing: Drawing, writers: abc.Sequence[tuple[Sequence, dict[str, float] | None]]) -> None:
+    def _await(self, drawing: Drawing, writers: abc.Sequence[Writer]) -> None:
         self._drawings.append(drawing)
-        ids = drawing.ids
-        for index, (sequence, attention) in enumerate(writers):
-            token = PlaceholderToken(ids, index)
-            sequence.schedule.placeholder = token
-            self._drawn.append((sequence, token, attention))
+        ids, drawn = drawing.ids, self._drawn
+        for index, writer in enumerate(writers):
+            token = writer.sequence.schedule.placeholder = PlaceholderToken(ids, index)
+            drawn.append((writer, token))
 
     def read(self) -> list[tuple[Sequence, Token]]:
         """Waits for the tokens; those of texts that have ended or gone another way are left out."""
         tokens = [token for drawing in self._drawings for token in drawing.read()]
         taken = []
-        for (sequence, placeholder, attention), token in zip(self._drawn, tokens, strict=True):
+        for (writer, placeholder), token in zip(self._drawn, tokens, strict=True):
+            sequence, attention = writer.sequence, writer.attention
             if sequence.schedule.placeholder is placeholder:
                 sequence.schedule.placeholder = None
             if not placeholder.is_void and not sequence.is_finished:
@@ -175,11 +175,10 @@ def _logits_of(writers: abc.Sequence[Writer], logits: torch.Tensor) -> torch.Ten
     return logits.index_select(0, to_device({"positions": positions}, logits.device)["positions"])
 
 
-def _by_passage(writer: Writer) -> dict[str, float]:
-    """The shares of attention by passage, of the memory that the pass ran under."""
-    assert writer.shares is not None
+def by_passage(sequence: Sequence, shares: npt.NDArray[np.float32]) -> dict[str, float]:
+    """The shares of attention by passage, of the memory that the pass ran under; shares: per unit."""
     total: dict[str, float] = {}
-    for unit, share in zip(writer.sequence.memory.units, writer.shares.tolist(), strict=False):
+    for unit, share in zip(sequence.memory.units, shares.tolist(), strict=False):
         total[unit.passage.id] = total.get(unit.passage.id, 0.0) + share
     return total
 

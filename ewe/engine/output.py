@@ -23,7 +23,7 @@ def show(sequence: Sequence) -> None:
         return
     upto = output.firm_end if sequence.finish is None else len(output.text)
     if upto > begin:
-        listener(StreamEvent("draft", {"text": output.text[begin:upto], "start": begin}, None, sequence.index))
+        listener(StreamEvent("draft", {"text": output.text_between(begin, upto), "start": begin}, None, sequence.index))
         sequence.shown_chars = upto
 
 
@@ -148,7 +148,7 @@ def send(sequence: Sequence, upto: int) -> None:
         return
     if listener is not None:
         discarded = _num_discarded(sequence) if sequence.stats.tokens_discarded else 0
-        num_tokens, text = len(output.ids) + discarded, output.text[begin:upto]
+        num_tokens, text = len(output.ids) + discarded, output.text_between(begin, upto)
         data = {"text": text, "num_tokens": num_tokens, "num_discarded": discarded}
         listener(StreamEvent("text", data, None, sequence.index))
     sequence.sent_chars = upto

@@ -69,7 +69,12 @@ class OutputText:
     def firm_end(self) -> int:
         """Up to where neither a stop string nor a call can still take the text away as it goes on."""
         is_all = self.text_end is None and not self._may_be_cut
-        return len(self._detokenizer.text) if is_all else len(self.text) - self.held_back_chars()
+        return self._detokenizer.length if is_all else len(self.text) - self.held_back_chars()
+
+    def text_between(self, begin: int, end: int) -> str:
+        """The text of code points [begin, end); what the last token has brought is not looked for in the whole text."""
+        is_rest = self.text_end is None and end == self._detokenizer.length
+        return self._detokenizer.text_from(begin) if is_rest else self.text[begin:end]
 
     @property
     def token_ends(self) -> tuple[int, ...]:
@@ -84,7 +89,7 @@ class OutputText:
         if not self._may_be_cut:
             return False
         may_stop = piece and self._stop and len(self) >= self._min_tokens
-        stopped = bool(may_stop and self._find_stop(len(self._detokenizer.text) - len(piece)))
+        stopped = bool(may_stop and self._find_stop(self._detokenizer.length - len(piece)))
         self._find_calls()
         return stopped
 
@@ -94,7 +99,7 @@ class OutputText:
         What stands is not taken back for that, and no sentences are looked for.
         """
         begin = len(self.text)
-        self._detokenizer.text += text
+        self._detokenizer.add(text)
         found = [self._detokenizer.text.find(stop) for stop in self._stop]
         self.text_end = min((max(place, begin) for place in found if place >= 0), default=None)
         self._is_finished = True
@@ -113,7 +118,7 @@ class OutputText:
             return
         self._is_finished = True
         if self.text_end is None:
-            self._detokenizer.text += self._detokenizer.flush()
+            self._detokenizer.add(self._detokenizer.flush())
         if self._prose_end is not None and self._tools is not None and not self._tools.has_calls(self.text):
             self._prose_end = None  # it only began like a call
         self._add_sentences(self._splitter.split(self.text[self._known_end() : self._prose_end]))

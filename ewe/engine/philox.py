@@ -8,8 +8,6 @@ import numpy.typing as npt
 
 Uint64Array = npt.NDArray[np.uint64]
 
-_AHEAD = 4  # steps
-
 _ROUNDS = 10
 # A line for each half of what is multiplied in a round, so that numpy is called once for both.
 _MULTIPLIERS = np.array([[0xD2E7470EE14C6C93], [0xCA5A826395121157]], np.uint64)
@@ -29,36 +27,6 @@ def first_uniforms(keys: Uint64Array, counters: Uint64Array) -> npt.NDArray[np.f
         key += _BUMPS
     uniforms: npt.NDArray[np.float64] = (multiplied[0] >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return uniforms
-
-
-class Uniforms:
-    """The same for streams that draw step by step: some steps at once, which take numpy little longer than one.
-
-    A number depends on its key and counter alone, so what was computed ahead is what would be computed later.
-    """
-
-    def __init__(self) -> None:
-        self._keys, self._counters = np.empty((0, 2), np.uint64), np.empty((0, 4), np.uint64)
-        self._numbers = np.empty((0, _AHEAD))
-
-    def of(self, keys: Uint64Array, counters: Uint64Array) -> npt.NDArray[np.float64]:
-        """As `first_uniforms`; a stream's next draw counts one more in the third place."""
-        if not self._knows(keys, counters):
-            self._keys, self._counters = keys, counters
-            later = np.repeat(counters, _AHEAD, axis=0)
-            later[:, 2] += np.tile(np.arange(_AHEAD, dtype=np.uint64), len(keys))
-            self._numbers = first_uniforms(np.repeat(keys, _AHEAD, axis=0), later).reshape(-1, _AHEAD)
-        steps = counters[:, 2] - self._counters[:, 2]
-        numbers: npt.NDArray[np.float64] = self._numbers[np.arange(len(keys)), steps]
-        return numbers
-
-    def _knows(self, keys: Uint64Array, counters: Uint64Array) -> bool:
-        """Whether these are the streams of the last time, each at one of the steps that were computed then."""
-        if len(keys) != len(self._keys):
-            return False
-        steps = counters - self._counters  # below zero it is very large
-        steps[:, 2] //= np.uint64(_AHEAD)
-        return bool((keys == self._keys).all()) and not steps.any()
 
 
 def _product(values: Uint64Array) -> tuple[Uint64Array, Uint64Array]:

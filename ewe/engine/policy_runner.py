@@ -68,10 +68,10 @@ class PolicyRunner:
         self._resume(sequence)
 
     def after_token(self, sequence: Sequence) -> None:
-        """Pauses a text that has a token more, if its policy asked for that now."""
+        """Pauses a text that has a token more, if it has ended or its policy asked for that now."""
         if sequence.finish is None:
-            length, every = len(sequence.output_text.ids), sequence.policy.every
-            if not every or 0 not in [length % number for number in every]:
+            length = len(sequence.output_text.ids)
+            if 0 not in [length % number for number in sequence.policy.every]:
                 return
             sequence.output_text.find_sentences()
         show(sequence)  # before its checks are announced
@@ -82,27 +82,27 @@ class PolicyRunner:
         state = sequence.policy
         while True:
             action = next_action(sequence)
-            if action is Action.RUN:
+            if action == "run":
                 if (state.checks or state.paused_at is not None) and sequence.schedule.swapped is None:
                     self._go_on(sequence)
                 return action
             sequence.void_placeholder()
-            if action in (Action.COMPLETE, Action.DRAW) or sequence.schedule.swapped is not None:
+            if action in ("complete", "draw") or sequence.schedule.swapped is not None:
                 return action
-            if action is Action.ENCODE and self.memory_manager.is_encoded(sequence):
+            if action == "encode" and self.memory_manager.is_encoded(sequence):
                 self.memory_manager.commit(sequence)
-            elif action is Action.ADD_RETRIEVED:
+            elif action == "add_retrieved":
                 self._end_retrieval(sequence)
-            elif action is Action.APPLY_VERDICTS:
+            elif action == "apply_verdicts":
                 self._end_check(sequence)
-            elif action is Action.TAKE_REPLIES:
+            elif action == "take_replies":
                 self.take_replies(sequence)
-            elif action is Action.TAKE_DRAWN:
+            elif action == "take_drawn":
                 self._resume(sequence, effects.Drawn(wordings.collect(sequence)))
-            elif action is Action.TAKE_JUDGED:
+            elif action == "take_judged":
                 self._resume(sequence, effects.Judged(*wordings.judged(sequence)))
             else:
-                awaits_checks = action is Action.WAIT and not (state.side or state.retrieval or state.drawing)
+                awaits_checks = action == "wait" and not (state.side or state.retrieval or state.drawing)
                 if awaits_checks and not state.checks_awaited_since:
                     state.checks_awaited_since = time.monotonic()
                 return action

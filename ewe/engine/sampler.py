@@ -6,7 +6,7 @@ needs no state to be restored.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
@@ -66,15 +66,16 @@ class PlaceholderToken(TokenOnDevice):
     is_void: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class SamplingRow:
-    """What the sampler needs to know about one sequence.
+    """What the sampler needs to know about one sequence; step after step the same object while nothing has changed.
 
     seed: the sequence's own; index: which of `n` answers; stream: changes with every rewind; wording: which of those
-    that are drawn of one sentence. temperature overrides the
-    request's (after a rewind that brought no new memory). banned: ids that must not be drawn now. num_placeholders:
-    tokens after the output's that have been drawn and are not known yet.
-    allowed: bool [vocab], the only ids that may be drawn now (None: all).
+    that are drawn of one sentence. output_ids grows with the text. temperature overrides the request's (after a rewind
+    that brought no new memory). banned: ids that must not be drawn now. num_placeholders: tokens after the output's
+    that have been drawn and are not known yet. allowed: bool [vocab], the only ids that may be drawn now (None: all).
+    looks_back: whether the draw depends on which tokens came before, so that it cannot be made before they are known;
+    changes_logits: whether it is from other logits than the model's.
     """
 
     params: SamplingParams
@@ -88,6 +89,14 @@ class SamplingRow:
     allowed: npt.NDArray[np.bool_] | None = None
     num_placeholders: int = 0
     wording: int = 0
+    looks_back: bool = field(init=False)
+    changes_logits: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        p = self.params
+        penalised = p.presence_penalty != 0 or p.frequency_penalty != 0 or p.repetition_penalty != 1
+        self.looks_back = penalised or self.allowed is not None
+        self.changes_logits = bool(p.logit_bias or self.banned or self.looks_back)
 
     @property
     def is_plain_greedy(self) -> bool:
@@ -95,22 +104,14 @@ class SamplingRow:
         return self.temperature == 0 and not self.changes_logits
 
     @property
-    def changes_logits(self) -> bool:
-        """Whether the draw is from other logits than the model's."""
-        return bool(self.params.logit_bias or self.banned or self.looks_back)
-
-    @property
-    def looks_back(self) -> bool:
-        """Whether the draw depends on which tokens came before, so that it cannot be made before they are known."""
-        p = self.params
-        penalised = p.presence_penalty != 0 or p.frequency_penalty != 0 or p.repetition_penalty != 1
-        return penalised or self.allowed is not None
+    def position(self) -> int:
+        """The place of the next token in the output."""
+        return len(self.output_ids) + self.num_placeholders
 
     @property
     def random_stream(self) -> tuple[tuple[int, int], tuple[int, int, int, int]]:
         """Philox's key and counter of the next draw; a seed of any size and sign is taken."""
-        position = len(self.output_ids) + self.num_placeholders
-        return (self.seed & _MASK_64, self.index), (0, self.wording, position, self.stream)
+        return (self.seed & _MASK_64, self.index), (0, self.wording, self.position, self.stream)
 
 
 def sample(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> Drawing:

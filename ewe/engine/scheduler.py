@@ -19,6 +19,7 @@ from ewe.engine.turns import Turns
 from ewe.engine.units.precomputed import Load, PrecomputedUnits
 from ewe.engine.units.unit_cache import EncodedUnit
 
+_UNKNOWN = (0,)  # stands for the token that a placeholder tells
 _MOST_SCORED = 256  # tokens of one prompt in one pass that scores them: each has logits of its own
 
 
@@ -37,6 +38,7 @@ class Scheduler:
     precomputed: PrecomputedUnits | None
     unit_temperature: float
     _turns: Turns = field(default_factory=Turns, init=False)
+    _failures: int = field(default=0, init=False)
 
     def schedule(self, actions: abc.Sequence[tuple[Sequence, Action]]) -> SchedulerOutput:
         """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
@@ -47,14 +49,23 @@ class Scheduler:
         """
         candidates = [sequence for sequence, _ in actions]
         plan = SchedulerOutput(budget=self.config.max_num_batched_tokens, candidates=candidates)
-        running = [pair for pair in actions if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
-        admitted = len([item for item, _ in running if item.schedule.is_admitted and item.schedule.swapped is None])
-        for sequence, action in running:
-            schedule = sequence.schedule
-            if action is Action.RUN and schedule.is_admitted and schedule.swapped is None:
-                num_tokens = sequence.num_tokens
-                if num_tokens - sequence.table.length == 1 and not _missing(sequence):
-                    self._add_tokens(plan, sequence, num_tokens)
+        running = [pair for pair in actions if pair[1] not in ("wait", "complete") and not pair[0].is_full]
+        here = [pair for pair in running if pair[0].schedule.is_admitted and pair[0].schedule.swapped is None]
+        for sequence, action in here:
+            if action == "run" and sequence.schedule.swapped is None:  # an older one may have taken its blocks
+                self._add_decoding(plan, sequence)
+        if len(plan.busy) < len(running):
+            self._add_others(plan, running, len(here))
+        return plan
+
+    def _add_decoding(self, plan: SchedulerOutput, sequence: Sequence) -> None:
+        """Adds a context of which only the last token is to be run."""
+        num_tokens = sequence.num_tokens
+        if num_tokens - sequence.table.length == 1 and not self._missing(sequence):
+            self._add_tokens(plan, sequence, num_tokens)
+
+    def _add_others(self, plan: SchedulerOutput, running: list[tuple[Sequence, Action]], admitted: int) -> None:
+        """Adds prompts and units, and lets in those whose turn it is; admitted: how many are in and not swapped out."""
         may_enter = True  # nobody overtakes: whose turn it is comes in next
         for sequence, action in self._by_turns(running):
             if sequence in plan.busy:
@@ -65,19 +76,18 @@ class Scheduler:
                 if not may_enter:
                     continue
                 admitted += 1
-            if action is Action.RUN:
+            if action == "run":
                 self._add_context(plan, sequence)
-            elif action is Action.ENCODE and self._add_pending(plan, sequence):
+            elif action == "encode" and self._add_pending(plan, sequence):
                 plan.encoded.append(sequence)
-        return plan
 
     def _by_turns(self, running: list[tuple[Sequence, Action]]) -> list[tuple[Sequence, Action]]:
         """The same, where the places of those that were never let in are given to them by turns."""
         actions = {sequence: action for sequence, action in running if not sequence.schedule.is_admitted}
-        admitted = [sequence for sequence, _ in running if sequence.schedule.is_admitted]
-        turns = iter(self._turns.order(actions, admitted))
         if not actions:
             return running
+        admitted = [sequence for sequence, _ in running if sequence.schedule.is_admitted]
+        turns = iter(self._turns.order(actions, admitted))
         return [pair if pair[0].schedule.is_admitted else (first := next(turns), actions[first]) for pair in running]
 
     def add_contexts(self, plan: SchedulerOutput, running: abc.Sequence[Sequence]) -> None:
@@ -95,15 +105,24 @@ class Scheduler:
 
     def failed(self, plan: SchedulerOutput) -> None:
         """The pass has not run, and nobody is to use its units."""
+        self._failures += 1
         for unit in plan.units:
             unit.ready, unit.num_planned = False, 0
         self.launched(plan)
 
     def _add_context(self, plan: SchedulerOutput, sequence: Sequence) -> None:
         """Adds the next tokens of a context, or what it sees and was evicted while it was swapped out."""
-        missing = _missing(sequence)
+        missing = self._missing(sequence)
         if not missing or self._add_units(plan, sequence, missing):
             self._add_tokens(plan, sequence, sequence.num_tokens)
+
+    def _missing(self, sequence: Sequence) -> list[EncodedUnit]:
+        """What a context attends to beside itself and is not encoded, of its prefix and the units of its memory."""
+        prefix, seen, missing = sequence.schedule.prefix, sequence.memory.seen, []
+        if seen.ready_after != self._failures:  # only a pass that failed takes a unit back
+            missing = [unit for unit in seen.encoded if not unit.ready]
+            seen.ready_after = None if missing else self._failures
+        return missing if prefix is None or prefix.ready else [prefix, *missing]
 
     def _add_tokens(self, plan: SchedulerOutput, sequence: Sequence, num_tokens: int) -> None:
         """Adds the next of a context's tokens, so many in all; it sees nothing but what is encoded or in the pass."""
@@ -111,7 +130,7 @@ class Scheduler:
         if plan.budget <= 0 or is_full:
             return
         request, table, begin = sequence.request, sequence.table, sequence.table.length
-        scored = request.original.params.prompt_logprobs is not None and begin < len(request.prompt_ids)
+        scored = begin < len(request.prompt_ids) and request.original.params.prompt_logprobs is not None
         count = num_tokens - begin
         if count > 1:
             count = min(count, plan.budget, _MOST_SCORED if scored else count)
@@ -119,8 +138,8 @@ class Scheduler:
             return
         end = begin + count
         schedule, seen, is_whole = sequence.schedule, sequence.memory.seen, end == num_tokens
-        tokens, position = sequence.tokens(begin, end), request.start_position + begin
-        placeholder = schedule.placeholder if is_whole else None
+        placeholder, position = schedule.placeholder if is_whole else None, request.start_position + begin
+        tokens = sequence.tokens(begin, end) if placeholder is None or count > 1 else _UNKNOWN
         prefix_slots = None if schedule.prefix is None else schedule.prefix.table.slots()
         adapter = request.original.adapter
         # By place, because names take Python longer than all the rest.
@@ -203,10 +222,3 @@ class Scheduler:
         if sequence.schedule.is_admitted:
             self._turns.take(sequence)
         return sequence.schedule.is_admitted
-
-
-def _missing(sequence: Sequence) -> list[EncodedUnit]:
-    """What a context attends to beside itself and is not encoded, of its prefix and the units of its memory."""
-    prefix = sequence.schedule.prefix
-    missing = [unit for unit in sequence.memory.seen.encoded if not unit.ready]
-    return missing if prefix is None or prefix.ready else [prefix, *missing]

@@ -40,7 +40,7 @@ class Sequence:
     that the text is to end with; None: it goes on. parent: the answer whose policy has asked for this text, if it is no
     answer itself. wants_attention: whether to note, when it ends, what its text attended to; attention: this.
     wording_task: whose wording it draws; None: it is an answer. is_scored: whether its prompt is only scored: others
-    may wait for that, so it goes before them and takes no place.
+    may wait for that, so it goes before them and takes no place. deadline_s: seconds that it has; None: no bound.
     """
 
     request: TokenizedRequest
@@ -75,15 +75,17 @@ class Sequence:
     attention: TextAttention | None = None
     wording_task: WordingTask | None = None
     is_scored: bool = field(init=False)
+    deadline_s: float | None = field(init=False)
+    _sampling_row: SamplingRow | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.is_scored = bool(self.request.original.label_token_ids)
+        self.deadline_s = self.request.params.deadline_s
 
     @property
     def deadline(self) -> float | None:
         """When the text ends with what it has, in seconds of time.monotonic."""
-        seconds = self.request.params.deadline_s
-        return None if seconds is None else self.arrived + seconds
+        return None if self.deadline_s is None else self.arrived + self.deadline_s
 
     @property
     def num_tokens(self) -> int:
@@ -113,8 +115,6 @@ class Sequence:
     def tokens(self, begin: int, end: int) -> list[int]:
         """These tokens of the context; 0 stands for the placeholder."""
         split = len(self.request.prompt_ids)
-        if begin == split + len(self.output_text.ids):
-            return [0] * (end - begin)
         known = [
             *self.request.prompt_ids[begin : min(end, split)],
             *self.output_text.ids[max(begin - split, 0) : max(end - split, 0)],
@@ -134,25 +134,42 @@ class Sequence:
         self.table.truncate(min(self.table.length, self.num_tokens - 1))
 
     def sampling_row(self, eos_token_ids: Iterable[int], retry_temperature: float) -> SamplingRow:
-        """How the next token is drawn; retry_temperature: the least one for a sentence that must differ this time."""
-        request, params = self.request, self.request.original.params
+        """How the next token is drawn; retry_temperature: the least one for a sentence that must differ this time.
+
+        The same object as the last time if the token is drawn as the last one was.
+        """
+        params, ids, row = self.request.original.params, self.output_text.ids, self._sampling_row
         retried = self.feedback.retry_sentence
         is_retry = retried is not None and len(self.output_text.sentences) <= retried
         temperature = max(params.temperature, retry_temperature) if is_retry else params.temperature
         num_placeholders = 0 if self.schedule.placeholder is None else 1
-        banned: tuple[int, ...] = ()
-        if len(self.output_text.ids) + num_placeholders < params.min_tokens:
-            banned = (*eos_token_ids, *params.stop_token_ids)
-        allowed = None
+        is_short = len(ids) + num_placeholders < params.min_tokens
+        # What a grammar allows changes with every token.
+        if (
+            row is None or row.output_ids is not ids or row.stream != self.feedback.rewinds or row.banned or is_short
+            or row.temperature != temperature or row.num_placeholders != num_placeholders or self.grammar is not None
+        ):  # fmt: skip
+            banned = (*eos_token_ids, *params.stop_token_ids) if is_short else ()
+            row = self._sampling_row = self._new_sampling_row(temperature, banned, num_placeholders)
+        return row
+
+    def _new_sampling_row(self, temperature: float, banned: tuple[int, ...], num_placeholders: int) -> SamplingRow:
+        request, allowed = self.request, None
         if self.grammar is not None:
             banned, allowed = (), self.grammar.allowed_but(banned)
-        prompt_ids, ids = request.prefix_ids + request.prompt_ids, self.output_text.ids
-        wording = 0 if self.wording_task is None else self.wording_task.wording
-        # By place, because names take Python longer than all the rest.
         return SamplingRow(
-            params, prompt_ids, ids, request.seed, self.index, self.feedback.rewinds, temperature, banned, allowed,
-            num_placeholders, wording,
-        )  # fmt: skip
+            request.original.params,
+            request.prefix_ids + request.prompt_ids,
+            self.output_text.ids,
+            request.seed,
+            self.index,
+            self.feedback.rewinds,
+            temperature,
+            banned,
+            allowed,
+            num_placeholders,
+            0 if self.wording_task is None else self.wording_task.wording,
+        )
 
     def end_text(self, stopped: bool) -> None:
         """Ends the text if something stopped it or it is as long as it may be."""

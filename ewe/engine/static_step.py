@@ -21,9 +21,8 @@ from ewe.engine.attention.placeholders import feed, sources_of
 from ewe.engine.attention.static_plan import PlanSizes
 from ewe.engine.attention.triton_backend import TritonBackend
 from ewe.engine.attention.triton_plan import Arranged
-from ewe.engine.fused_sampler import DRAWN_BY, draw_parameters
+from ewe.engine.draw_columns import DRAWN_BY, DrawColumns
 from ewe.engine.kvcache.pool import KVPool
-from ewe.engine.philox import Uniforms
 from ewe.engine.sampler import SamplingRow
 
 _PER_TOKEN = ("token_ids", "sources", "positions", "write_slots")
@@ -69,7 +68,7 @@ class StaticStep:
         plans = {window: sizes.plan(_part(device, window, sizes), window) for window in dict.fromkeys(windows)}
         self._step = StepMetadata([plans[window] for window in windows], pool, backend, device["write_slots"])
         self._model, self._outputs, self.drawn = model, outputs, drawn
-        self._uniforms = Uniforms()
+        self._draw_columns = DrawColumns()
         self._graph: torch.cuda.CUDAGraph | None = None
         self.runs = 0
 
@@ -86,7 +85,7 @@ class StaticStep:
         self._packed.wait()
         host, count = self._packed.host, len(batch.token_ids)
         values = {name: getattr(batch, name) for name in ("token_ids", "positions", "write_slots", "logit_tokens")}
-        for name, array in {**values, "sources": sources, **draw_parameters(draws, self._uniforms)}.items():
+        for name, array in {**values, "sources": sources, **self._draw_columns.of(draws)}.items():
             host[name][: len(array)] = array
             host[name][len(array) :] = _PADDING.get(name, 0)
         num_blocks = 0

@@ -9,7 +9,7 @@ from ewe.engine.sequence import Sequence
 
 
 class Turns:
-    """Remembers who had a turn, of the tenants that still wait or are served."""
+    """Remembers who had a turn, of the tenants that waited or were served when turns were last given."""
 
     def __init__(self) -> None:
         self._numbers = count(1)

@@ -40,6 +40,7 @@ from triton.compiler import ASTSource
 HEADS, DIM = 4, 128
 # Further widths of heads that models have (SmolLM2 and Qwen2.5-0.5B, Gemma), with their query heads per key head.
 OTHER_DIMS = {64: 7, 256: 2}
+_PRODUCT = re.compile(r"(?:wgmma\.mma_async|mma\.sync|tcgen05\.mma)[.\w]*")
 Settings = tuple[dict[str, object], int, int]
 Cases = dict[str, tuple[Any, Settings]]
 # Arguments whose type does not follow from their name; pointers are to float32 otherwise, numbers int32.
@@ -96,6 +97,7 @@ class Built:
     """What a kernel takes: registers per thread, bytes that these spill, bytes of shared memory, threads.
 
     waits: for every loop over keys that copies asynchronously, how many copies are under way while a pass computes.
+    products: the instructions of tensor cores that it has, with their shapes and types.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Built:
     shared: int
     threads: int
     waits: list[int]
+    products: list[str]
 
 
 def attention(tile: tiles.Tile, heads: int, dim: int, **more: object) -> Settings:
@@ -228,7 +231,8 @@ def measure(name: str, kernel: Any, settings: Settings, capability: int, pool: s
     fields = dict(item.split(":") for item in usage.split() if item.count(":") == 1 and item[-1] != ":")
     waits = list(waits_in_loops(built.asm["ttgir"]))
     threads = 32 * built.metadata.num_warps
-    return Built(name, int(fields["REG"]), int(fields["STACK"]), built.metadata.shared, threads, waits)
+    products = sorted(set(_PRODUCT.findall(built.asm["ptx"])))
+    return Built(name, int(fields["REG"]), int(fields["STACK"]), built.metadata.shared, threads, waits, products)
 
 
 def main(capability: int, *wanted: str) -> None:

@@ -72,7 +72,7 @@ def test_truncated_equals_fresh_for_any_tokens(name: str, data: st.DataObject) -
     then = data.draw(st.lists(some_ids, max_size=10))
     detokenizer = Detokenizer(tokenizer, prompt)
     feed(detokenizer, ids)
-    detokenizer.text += detokenizer.flush()  # what the end of a text does
+    detokenizer.add(detokenizer.flush())  # what the end of a text does
 
     detokenizer.truncate(cut)
 

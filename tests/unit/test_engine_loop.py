@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import queue
 import threading
 from typing import Any
@@ -12,7 +13,7 @@ from engine_parts import Judge, sentences
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.engine.engine_loop import EngineLoop
+from ewe.engine.engine_loop import EngineLoop, few_collections
 from ewe.engine.request import Request
 from ewe.errors import EngineDeadError
 from ewe.types import Verdict
@@ -160,3 +161,12 @@ def test_what_comes_in_between_two_steps_ends_the_next_wait() -> None:
     assert not bench.core.changed.is_set()
     bench.core.step()
     assert waits == [True, False]
+
+
+def test_the_collector_is_as_it_was_when_the_loop_has_ended() -> None:
+    before = gc.get_threshold()
+    with few_collections():
+        assert gc.get_threshold()[0] > before[0]
+        assert gc.get_freeze_count() > 0
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0

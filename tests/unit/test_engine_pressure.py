@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.engine.next_action import Action
 from ewe.types.sampling_params import SamplingParams
 
 DOCUMENTS = ["one two three", "four five", "six seven eight nine ten", "a b c", "do re mi"]
@@ -170,7 +169,7 @@ def test_a_text_that_has_ended_meanwhile_is_not_swapped_out() -> None:
     asker, ending = (bench.add(name, "q:", SamplingParams(max_tokens=9, ignore_eos=True)) for name in "ab")
     bench.core.step()
     scheduler = bench.core.scheduler
-    plan = scheduler.schedule([(asker, Action.WAIT), (ending, Action.WAIT)])
+    plan = scheduler.schedule([(asker, "wait"), (ending, "wait")])
     bench.core.active.end(ending, "abort")
     assert not scheduler.swapper.make_room(100, asker, plan)
     assert scheduler.swapper.swaps == 0
@@ -184,7 +183,7 @@ def test_the_blocks_of_a_unit_stay_its_own_until_its_pass_though_nobody_wants_it
     for sequence in (ending, other):
         sequence.schedule.is_started = True
     scheduler = bench.engine.core.scheduler
-    plan = scheduler.schedule([(ending, Action.ENCODE)])
+    plan = scheduler.schedule([(ending, "encode")])
     assert plan.encoded == [ending]
     assert not ending.memory.units
     bench.core.active.end(ending, "abort")
@@ -204,7 +203,7 @@ def test_so_do_the_blocks_of_the_prefix_that_it_follows() -> None:
     for sequence in (ending, other):
         sequence.schedule.is_started = True
     scheduler = bench.engine.core.scheduler
-    plan = scheduler.schedule([(ending, Action.ENCODE)])
+    plan = scheduler.schedule([(ending, "encode")])
     bench.core.active.end(ending, "abort")
     other.schedule.is_admitted = True
     scheduler.add_contexts(plan, [other])

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.engine.philox import Uniforms, first_uniforms
+from ewe.engine.philox import first_uniforms
 from ewe.engine.sampler import SamplingRow, uniform
 from ewe.types.sampling_params import SamplingParams
 
@@ -29,22 +29,3 @@ def test_a_rows_number_is_the_same_either_way(seed, index, position, stream):
     row = SamplingRow(SamplingParams(temperature=1.0), (), (0,) * position, seed, index, stream)
     key, counter = (np.array([part], np.uint64) for part in row.random_stream)
     assert first_uniforms(key, counter).tolist() == [uniform(row)]
-
-
-@given(
-    st.lists(st.tuples(NUMBERS, st.integers(0, 3), st.integers(0, 60), st.integers(0, 2)), min_size=1, max_size=4),
-    st.lists(st.sampled_from(["on", "on", "on", "skip", "again", "rewind", "leave"]), max_size=12),
-)
-def test_numbers_of_step_after_step_are_those_of_each_step_alone(streams, events):
-    uniforms = Uniforms()
-    for event in ["on", *events]:
-        if event == "rewind":
-            streams = [(seed, index, max(position - 5, 0), rewinds + 1) for seed, index, position, rewinds in streams]
-        elif event == "leave" and len(streams) > 1:
-            streams = streams[1:]
-        elif event != "again":
-            ahead = 1 if event == "on" else 7
-            streams = [(seed, index, position + ahead, rewinds) for seed, index, position, rewinds in streams]
-        keys = np.array([stream[:2] for stream in streams], np.uint64)
-        counters = np.array([(0, 0, *stream[2:]) for stream in streams], np.uint64)
-        assert uniforms.of(keys, counters).tolist() == first_uniforms(keys, counters).tolist()

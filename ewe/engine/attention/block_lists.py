@@ -1,35 +1,23 @@
 """The lists of blocks that kernels find segments by."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ewe.engine.attention.metadata import ForwardRow, IntArray
+from ewe.engine.attention.metadata import ForwardRow, IntArray, PlacedRow
+from ewe.engine.attention.segments import Memory, Segments
 
 # Units or memories that are remembered at most; then all are forgotten, which costs one slower step.
 _MOST_KNOWN = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """The units of one row that hold tokens: their numbers (int64 [n]) and their places among the row's units.
-
-    slots: what it was made of, kept so that nothing else gets its identity.
-    """
-
-    numbers: IntArray
-    places: IntArray
-    slots: tuple[IntArray, ...]
 
 
 class BlockLists:
     """Numbers units by their blocks; a slot array that was seen before is known by its identity.
 
     A table hands out the same array as long as nothing changes, and a working memory the same tuple of them, so most
-    steps look a row's memory up and compute nothing. `firsts` (the first slot of each block) and `lengths` hold what
-    belongs to each number.
+    steps find the rows that the last one had, and compute nothing of what they see beside their contexts. `firsts` (the
+    first slot of each block) and `lengths` hold what belongs to each number.
     """
 
     def __init__(self, block_size: int) -> None:
@@ -41,12 +29,26 @@ class BlockLists:
         self._memories: dict[tuple[int, ...], Memory] = {}
         # By a row's prefix and its tuple of units, which are kept for the same reason.
         self._rows: dict[tuple[int, int], tuple[Memory, IntArray | None, tuple[IntArray, ...]]] = {}
+        # The rows of the last step, by what they see, and its segments.
+        self._last: list[tuple[int, int, int]] = []
+        self._segments: Segments | None = None
+        self._biases: list[list[float]] = []  # kept so that nothing else gets their identities
 
     def begin(self) -> None:
         """To be called before a plan is made: numbers hold until the next call."""
         if max(len(self._known), len(self._memories), len(self._rows)) > _MOST_KNOWN:
             self.firsts, self.lengths = [], []
             self._numbers, self._known, self._memories, self._rows = {}, {}, {}, {}
+            self._last, self._segments = [], None
+
+    def segments(self, rows: Sequence[PlacedRow]) -> Segments:
+        """What rows of one token each see; the same object as in the last step if that has not changed."""
+        seen = [(id(item.row.unit_slots), id(item.row.prefix_slots), id(item.memory_biases)) for item in rows]
+        if self._segments is None or seen != self._last:
+            memories = [self.memory(item.row) for item in rows]
+            self._segments = Segments.of(rows, memories, len(self.lengths))
+            self._last, self._biases = seen, [item.memory_biases for item in rows]
+        return self._segments
 
     def unit(self, slots: IntArray) -> int:
         """The number of a unit."""
@@ -90,6 +92,12 @@ class Tables:
         self.length = 0
         self._firsts: list[IntArray] = []
         self._begins: dict[int, int] = {}
+
+    def add_units(self, numbers: Sequence[int]) -> IntArray:
+        """Where the list of each of these units begins, the first of its keys and the end of the last [n, 3]."""
+        lengths = self.lists.lengths
+        spans = [(self.add_unit(number), 0, lengths[number]) for number in numbers]
+        return np.array(spans, np.int64).reshape(-1, 3)
 
     def add_unit(self, number: int) -> int:
         """Where the list of the unit of this number begins."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 
@@ -10,6 +11,9 @@ import numpy.typing as npt
 from torch import Tensor
 
 from ewe.engine.attention.merge import Merge, merge_biases
+
+# Distinct weights of memories whose biases are remembered.
+_MOST_BIASES = 1024
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
@@ -116,24 +120,20 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
     if not keep_order:
         order = sorted(order, key=lambda index: _sort_key(rows[index]))
     placed: list[PlacedRow] = []
-    biases: dict[object, tuple[list[float], float]] = {}  # most rows have weights that others have, too
     counts: list[int] = []
     begin = 0
     for index in order:
         row = rows[index]
-        count = len(row.token_ids)
+        count, weights = len(row.token_ids), row.unit_weights
         if not 0 < count <= len(row.context_slots):
             raise ValueError(f"row {index}: {count} tokens to run, {len(row.context_slots)} context slots")
-        if len(row.unit_slots) != len(row.unit_weights):
-            raise ValueError(f"row {index}: {len(row.unit_slots)} units, {len(row.unit_weights)} weights")
-        kind = row.unit_weights, row.prefix_slots is not None
-        row_biases = biases.get(kind)
-        if row_biases is None:
-            row_biases = biases[kind] = _biases(row, merge)
-        memory_biases, context_bias = row_biases
-        placed.append(PlacedRow(row, index, begin, begin + count, memory_biases, context_bias))
+        if len(row.unit_slots) != len(weights):
+            raise ValueError(f"row {index}: {len(row.unit_slots)} units, {len(weights)} weights")
+        memory_biases, context_bias = _biases(weights, row.prefix_slots is not None, merge)
+        end = begin + count
+        placed.append(PlacedRow(row, index, begin, end, memory_biases, context_bias))
         counts.append(count)
-        begin += count
+        begin = end
     ordered = [item.row for item in placed]
     shifts = [item.row.start_position - item.begin for item in placed]
     return FlatBatch(
@@ -152,10 +152,10 @@ def _write_slots(rows: Sequence[ForwardRow], counts: Sequence[int]) -> IntArray:
     return np.concatenate([row.context_slots[-count:] for row, count in zip(rows, counts, strict=True)])
 
 
-def _biases(row: ForwardRow, merge: Merge) -> tuple[list[float], float]:
-    """The biases of the memory and of the context."""
-    in_prompt = row.prefix_slots is not None
-    units, context = merge_biases(row.unit_weights, merge, in_prompt)
+@lru_cache(_MOST_BIASES)
+def _biases(unit_weights: tuple[float, ...], in_prompt: bool, merge: Merge) -> tuple[list[float], float]:
+    """The biases of the memory and of the context: of equal weights the same objects."""
+    units, context = merge_biases(unit_weights, merge, in_prompt)
     return [context, *units] if in_prompt else units, context
 
 
@@ -166,11 +166,10 @@ def _sort_key(row: ForwardRow) -> tuple[bool, int]:
 
 
 def _logit_tokens(placed: Sequence[PlacedRow], keeps_order: bool) -> IntArray:
-    tokens: list[int] = []
-    for item in placed if keeps_order else sorted(placed, key=attrgetter("index")):
-        row = item.row
-        if row.all_logits:
-            tokens.extend(range(item.begin, item.end))
-        elif row.wants_logits:
-            tokens.append(item.end - 1)
-    return np.asarray(tokens, np.int64)
+    in_order = placed if keeps_order else sorted(placed, key=attrgetter("index"))
+    tokens = [
+        range(item.begin if item.row.all_logits else item.end - 1, item.end)
+        for item in in_order
+        if item.row.wants_logits or item.row.all_logits
+    ]
+    return np.fromiter(chain.from_iterable(tokens), np.int64)

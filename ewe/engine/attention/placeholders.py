@@ -10,17 +10,11 @@ from ewe.engine.attention.metadata import FlatBatch, IntArray
 def sources_of(batch: FlatBatch) -> tuple[IntArray, Tensor | None]:
     """Where each token of a pass is among those drawn together, -1 for what the host knows; and these, if any is."""
     sources = np.full(len(batch.token_ids), -1, np.int64)
-    drawn = None
-    ends, indices = [], []
-    for item in batch.rows:
-        placeholder = item.row.placeholder
-        if placeholder is not None:
-            ends.append(item.end - 1)
-            indices.append(placeholder.index)
-            drawn = placeholder.ids
-    if ends:
-        sources[ends] = indices
-    return sources, drawn
+    known = [(item.row.placeholder, item.end - 1) for item in batch.rows if item.row.placeholder is not None]
+    if not known:
+        return sources, None
+    sources[[place for _, place in known]] = [placeholder.index for placeholder, _ in known]
+    return sources, known[-1][0].ids
 
 
 def feed(token_ids: Tensor, sources: Tensor, drawn: Tensor) -> Tensor:

@@ -67,6 +67,10 @@ class BlockManager:
             raise ValueError(f"there is no block {block} in a pool of {self.num_blocks}")
         return self._references[block]
 
+    def is_shared(self, block: int) -> bool:
+        """Whether a block that somebody holds has other holders, too."""
+        return self._references[block] > 1
+
     def check_integrity(self, holders: Iterable[Sequence[int]]) -> None:
         """Raise AssertionError unless every count equals the block's mentions in `holders` and free + held = total.
 

@@ -63,7 +63,7 @@ class BlockTable:
 
         What most steps do.
         """
-        if not self.length % self._manager.block_size or self._manager.reference_count(self.blocks[-1]) > 1:
+        if not self.length % self._manager.block_size or self._manager.is_shared(self.blocks[-1]):
             return False
         self.length += 1
         self._view = None
@@ -109,7 +109,7 @@ class BlockTable:
     def _must_copy(self, num_tokens: int) -> bool:
         """Whether writing `num_tokens` tokens would write into a block that others hold too."""
         partly_filled = self.length % self._manager.block_size > 0
-        return num_tokens > 0 and partly_filled and self._manager.reference_count(self.blocks[-1]) > 1
+        return num_tokens > 0 and partly_filled and self._manager.is_shared(self.blocks[-1])
 
     def _write_slots(self, first: int) -> None:
         """Fill in the slots of the blocks from this one on, of all their places: tokens that follow find them there."""

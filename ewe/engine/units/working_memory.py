@@ -25,14 +25,18 @@ class MemoryUnit:
     score: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class SeenUnits:
-    """What passes are told of a memory: its units, their slots (int64 [unit length] each) and their weights."""
+    """What passes are told of a memory: its units, their slots (int64 [unit length] each) and their weights.
+
+    ready_after: after how many failed passes the scheduler has found all of them encoded; None: it has not.
+    """
 
     units: tuple[MemoryUnit, ...]
     encoded: tuple[EncodedUnit, ...]
     slots: tuple[npt.NDArray[np.int64], ...]
     weights: tuple[float, ...]
+    ready_after: int | None = None
 
 
 class WorkingMemory:
