@@ -279,7 +279,7 @@ class Facts:
         chance = number(self._salt, sentence)
         verdict = YES if chance % 3 == 0 else NO
         stuff = " ".join("".join("abcdefghij"[int(digit)] for digit in f"{chance + n:04d}"[-4:]) for n in range(6))
-        passage = Passage(f"e{chance % 97}", f"Dia Bee had {stuff} once.", "Dia Bee")
+        passage = Passage(f"e{chance}", f"Dia Bee had {stuff} once.", "Dia Bee")
         claim = Claim(sentence, 0, len(sentence), verdict, 1.0, (passage.id,))
         return VerificationResult((claim,), (Evidence(passage, verdict, 1.0),))
 
