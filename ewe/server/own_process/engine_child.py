@@ -27,6 +27,7 @@ from ewe.config.loading import LoadStep
 from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EngineDeadError, EWEError
 from ewe.llm import LLM
+from ewe.server.fair_queue import take_short_turns
 from ewe.server.middleware import set_up_logs
 from ewe.server.own_process import engine_messages as wire
 from ewe.server.own_process.message_pipe import MessagePipe
@@ -186,6 +187,7 @@ def main() -> None:
     if settings is None:
         return
     set_up_logs(settings["log_format"])
+    take_short_turns()
     dump_stacks()
     made: Future[EngineChild] = Future()
     threading.Thread(target=_read, args=(pipe, made), name="ewe-parent", daemon=True).start()
