@@ -77,12 +77,13 @@ class Citer:
 
     def _opened(self) -> TextVerifier:
         """The verifier of all sentences; raises JudgeError once the answer has ended."""
-        with self._making:
+        made = self._verifier or self._service.served.verifiers.against(self._passages)
+        with self._making:  # not while it is made, which takes long: `close` is called on the event loop
+            self._verifier = made
             if self._is_closed:
+                made.close()
                 raise JudgeError("the answer has ended")
-            if self._verifier is None:
-                self._verifier = self._service.served.verifiers.against(self._passages)
-            return self._verifier
+            return made
 
     def _check(self, text: str, spans: Sequence[Span], cancellation: Cancellation) -> list[tuple[Quote, ...]]:
         unasked = why_unasked(text, spans)
