@@ -1,6 +1,6 @@
 """A client that sends the same request as fast as it is answered, until it is ended; see benchmarks/tenants.py.
 
-Its arguments: the server's address, the flood's name, the number of connections, and the process's `nice`.
+Its arguments: the server's address, the flood's name, and the number of connections.
 """
 
 from __future__ import annotations
@@ -14,9 +14,23 @@ from typing import Any
 
 import httpx
 
+_LOWEST = 19  # priority: what the client takes of the machine is none of the server's doing
 _CHATS = "/v1/chat/completions"
+_TEXT = "The river is 320 km long. The town was founded in 1850. " * 10
+_BOOK = " ".join(f"In {year} the town beside the river had {31 * year} people and a mill." for year in range(8000))
+_QUESTION: Any = {"role": "user", "content": "Who was Nurim Nurner?"}
 FLOODS: dict[str, tuple[str, Any]] = {
-    "verify": ("/v1/verify", {"text": "The river is 320 km long. The town was founded in 1850. " * 10}),
+    "verify": ("/v1/verify", {"text": _TEXT}),
+    "verify_documents": ("/v1/verify", {"text": _TEXT, "documents": [_BOOK[:500_000]]}),
+    "cited_documents": (
+        "/v2/chat",
+        {
+            "model": "builtin",
+            "messages": [_QUESTION],
+            "max_tokens": 40,
+            "documents": [{"id": "book", "data": {"text": _BOOK[:500_000]}}],
+        },
+    ),
     "large_chats": (_CHATS, {"messages": [{"role": "user", "content": "words " * 650_000}]}),
     "longest_read_chats": (_CHATS, {"messages": [{"role": "user", "content": "words " * 330_000}]}),
 }
@@ -38,5 +52,5 @@ async def flood(url: str, name: str, connections: int) -> None:
 
 
 if __name__ == "__main__":
-    os.nice(int(sys.argv[4]))
+    os.nice(_LOWEST)
     asyncio.run(flood(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from ewe.server.answers import ewe_result, stop_string, usage
+from ewe.server.answers import stop_string, usage
 from ewe.server.anthropic_events import MessageEvents
 from ewe.server.anthropic_sources import Sources
 from ewe.server.bridge import Run, RunEvent
@@ -16,6 +16,7 @@ from ewe.server.engine_service import Service, service_of
 from ewe.server.error_forms import ANTHROPIC, end_of_stream
 from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
+from ewe.server.pacing import turn_of
 from ewe.server.schemas import anthropic_schemas as schemas
 from ewe.server.schemas.chat_schemas import ChatRequest, Message
 from ewe.server.schemas.common import EVENT_STREAM, joined
@@ -32,7 +33,7 @@ async def create_message(body: schemas.MessagesRequest, request: Request) -> Res
     service, sources = service_of(request), Sources(body.messages)
     order = chat_order(_chat(body, sources))
     run = await service.begin(request, order)
-    citer = Citer(service, run, order.question, sources.passages)
+    citer = Citer(service, run, turn_of(request.scope), order.question, sources.passages)
     return await respond(request, run, _Answer(service, run, order.body, body, sources, citer), body.stream)
 
 
@@ -94,7 +95,7 @@ class _Answer(StreamedAnswer):
         text, blocks = generation.text, [schemas.AnswerBlock(text=generation.text)]
         if self._citer.is_on:
             blocks = list(_merged(await self._blocks(text, 0, self._splitter.split(text))))
-        return self._ended(generation, blocks)
+        return await self._ended(generation, blocks)
 
     def begin(self) -> str:
         """The record that opens the message."""
@@ -123,7 +124,7 @@ class _Answer(StreamedAnswer):
     async def _finish(self, choice: int, generation: Generation) -> str:
         begin = self._told
         rest = await self._tell_spans([(begin + a, begin + b) for a, b in self._splitter.split(self._said[begin:])])
-        return rest + self._events.finish(self._ended(generation, []))
+        return rest + self._events.finish(await self._ended(generation, []))
 
     def close(self) -> None:
         """Ends the checks of citations."""
@@ -142,7 +143,7 @@ class _Answer(StreamedAnswer):
             begin = end
         return blocks
 
-    def _ended(self, generation: Generation, blocks: list[schemas.AnswerBlock]) -> schemas.MessageResponse:
+    async def _ended(self, generation: Generation, blocks: list[schemas.AnswerBlock]) -> schemas.MessageResponse:
         counted = usage([generation])
         stop = stop_string(generation, self._stops, self._service.engine.prompts.tokenizer)
         ended: schemas.StopReason = "end_turn" if generation.finish_reason == "stop" else "max_tokens"
@@ -154,7 +155,7 @@ class _Answer(StreamedAnswer):
                 "usage": schemas.MessageUsage(
                     input_tokens=counted.prompt_tokens, output_tokens=counted.completion_tokens
                 ),
-                "ewe": ewe_result([generation]),
+                "ewe": await self._result([generation]),
             }
         )
 

@@ -14,6 +14,7 @@ from ewe.server.batch.requests import BatchRequest
 from ewe.server.batch.result_log import Reply
 from ewe.server.engine_service import Service
 from ewe.server.error_responses import RETRY_AFTER_S
+from ewe.server.fair_queue import LARGE
 
 _LOOK_AGAIN_S = 0.05
 
@@ -54,7 +55,7 @@ async def call(app: ASGIApp, path: str, body: JsonValue, state: dict[str, Any]) 
         await app({**scope, "state": state}, receive, send)
 
     transport = httpx.ASGITransport(app_in_state)
-    # In threads, since bodies may be large. Not by httpx, which takes no infinity: the endpoint refuses that request
+    # In a thread, since it may be large. Not by httpx, which takes no infinity: the endpoint refuses that request
     # alone.
     content = await asyncio.to_thread(json.dumps, body)
     request = httpx.Request(
@@ -62,4 +63,5 @@ async def call(app: ASGIApp, path: str, body: JsonValue, state: dict[str, Any]) 
     )
     response = await transport.handle_async_request(request)
     said = await response.aread()
-    return Reply(response.status_code, await asyncio.to_thread(json.loads, said), response.headers, len(said))
+    answered = json.loads(said) if len(said) < LARGE else await asyncio.to_thread(json.loads, said)
+    return Reply(response.status_code, answered, response.headers, len(said))

@@ -9,14 +9,14 @@ from starlette.types import Message, Receive
 
 from ewe.server.error_responses import RefusedError
 
-_FULL_TENANTS = 16  # as many may hold all that each may
+_FULL_TENANTS = 4  # as many may hold all that each may: a router takes made-up keys for tenants, too
 
 
 class BodyBudget:
-    """Bytes of the bodies of requests under way: most of one tenant, and together of all (None: of 16 full ones)."""
+    """Bytes of the bodies of requests under way: most of one tenant, and of all together those of four full ones."""
 
-    def __init__(self, most: int, together: int | None = None) -> None:
-        self._most, self._together = most, together or _FULL_TENANTS * most
+    def __init__(self, most: int) -> None:
+        self._most, self._together = most, _FULL_TENANTS * most
         self._held: Counter[str] = Counter()
 
     @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ewe.server import FINGERPRINT
-from ewe.server.answers import counted, ewe_result, usage
+from ewe.server.answers import counted, usage
 from ewe.server.bridge import Run, RunEvent
 from ewe.server.engine_service import Service
 from ewe.server.error_responses import RefusedError
@@ -52,7 +52,7 @@ class ChunkedAnswer(StreamedAnswer):
             **self._head,
             choices=[await self._whole_choice(index, generation) for index, generation in enumerate(generations)],
             usage=usage(generations),
-            ewe=ewe_result(generations, self._offsets),
+            ewe=await self._result(generations, self._offsets),
         )
 
     async def tell(self, item: RunEvent) -> str:
@@ -77,7 +77,7 @@ class ChunkedAnswer(StreamedAnswer):
         self._unfinished -= 1
         kept, discarded = generation.stats.tokens_kept, generation.stats.tokens_discarded
         self._counts[choice] = kept + discarded, discarded
-        more = {} if self._unfinished else {"ewe": ewe_result(self._run.generations, self._offsets)}
+        more = {} if self._unfinished else {"ewe": await self._result(self._run.generations, self._offsets)}
         return self._chunk([await self._last_choice(choice, generation)], **more)
 
     def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> str:

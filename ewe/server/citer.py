@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,6 +11,8 @@ from ewe.engine.text_checker import MOST_PRECEDING, why_unasked
 from ewe.errors import JudgeError
 from ewe.server.bridge import Run
 from ewe.server.engine_service import Service
+from ewe.server.fair_queue import LARGE
+from ewe.server.pacing import Turn
 from ewe.server.streaming import Cancellation
 from ewe.server.text_verifiers import TextVerifier
 from ewe.text.check_result import CheckedSentence
@@ -32,15 +35,19 @@ class Quote:
 class Citer:
     """Checks one answer against passages of its request, in threads; question: what it answers.
 
+    turn: the request's; checks against much text are parts of its work, as the body that brought it was.
+
     What looks into the passages is made for the first sentence, and kept until `close`.
     """
 
-    def __init__(self, service: Service, run: Run, question: str, passages: Iterable[Passage]) -> None:
+    def __init__(self, service: Service, run: Run, turn: Turn, question: str, passages: Iterable[Passage]) -> None:
         self._service, self._tenant, self._question = service, run.tenant, question
         self._passages = list(passages)
+        size = sum(len(passage.text) for passage in self._passages)
+        self._part = turn.part if size > LARGE else nullcontext
         self._verifier: TextVerifier | None = None
         self._is_closed = False
-        self._making = threading.Lock()
+        self._making, self._ending = threading.Lock(), threading.Lock()
 
     @property
     def is_on(self) -> bool:
@@ -63,26 +70,30 @@ class Citer:
 
     def close(self) -> None:
         """Ends the checks; nothing is checked any more."""
-        with self._making:
+        with self._ending:
             self._is_closed = True
             if self._verifier is not None:
                 self._verifier.close()
 
     def _opened(self) -> TextVerifier:
         """The verifier of all sentences; raises JudgeError once the answer has ended."""
-        with self._making:
-            if self._is_closed:
-                raise JudgeError("the answer has ended")
-            if self._verifier is None:
-                self._verifier = self._service.served.verifiers.against(self._passages)
-            return self._verifier
+        with self._making:  # what indexes the passages is made once
+            made = self._verifier or self._service.served.verifiers.against(self._passages)
+            with self._ending:  # not while it is made, which takes long: `close` is called on the event loop
+                if self._is_closed:
+                    if made is not self._verifier:
+                        made.close()
+                    raise JudgeError("the answer has ended")
+                self._verifier = made
+            return made
 
     def _check(self, text: str, spans: Sequence[Span], cancellation: Cancellation) -> list[tuple[Quote, ...]]:
         unasked = why_unasked(text, spans)
         pending = [span for index, span in enumerate(spans) if index not in unasked]
         results: list[VerificationResult] = []
         for batch in cancellation.batches(pending, _BATCH):
-            results += self._opened().verify([self._request(text, span) for span in batch])
+            with self._part():
+                results += self._opened().verify([self._request(text, span) for span in batch])
         found = dict(zip(pending, map(_quotes, results), strict=True))
         return [found.get(span, ()) for span in spans]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from ewe.server.answers import ewe_result, stop_string, supporting, usage
+from ewe.server.answers import stop_string, supporting, usage
 from ewe.server.bridge import Run
 from ewe.server.chat import chat_order
 from ewe.server.citer import Citer
@@ -15,6 +15,7 @@ from ewe.server.error_forms import COHERE
 from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.orders import passages_of
+from ewe.server.pacing import turn_of
 from ewe.server.schemas import cohere_schemas as schemas
 from ewe.server.schemas.chat_schemas import ChatRequest, Message
 from ewe.server.schemas.common import EVENT_STREAM
@@ -32,7 +33,7 @@ async def create_cohere_chat(body: schemas.ChatRequest, request: Request) -> Res
     service, order = service_of(request), chat_order(_chat(body))
     run = await service.begin(request, order)
     passages = passages_of(order.body.documents) if body.wants_citations else ()
-    citer = Citer(service, run, order.question, passages)
+    citer = Citer(service, run, turn_of(request.scope), order.question, passages)
     return await respond(request, run, _Answer(service, run, order.body, body, citer), body.stream)
 
 
@@ -78,7 +79,7 @@ class _Answer(StreamedAnswer):
                 citations=await self._citations(generation) or None,
             ),
             usage=schemas.ChatUsage(billed_units=tokens, tokens=tokens),
-            ewe=ewe_result([generation]),
+            ewe=await self._result([generation]),
         )
 
     async def _citations(self, generation: Generation) -> list[schemas.Citation]:

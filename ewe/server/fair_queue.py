@@ -1,6 +1,7 @@
 """Work that takes long, done in threads beside the event loop: tenants take turns, and each has a queue of its own."""
 
 import asyncio
+import sys
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +14,16 @@ from starlette.types import Scope
 from ewe.server.error_responses import RefusedError
 
 _T = TypeVar("_T")
+
+LARGE = 1 << 16
+"""Bytes of JSON or text; what is smaller is parsed, written or looked through faster than a thread takes it over."""
+
+_SWITCH_S = 5e-4  # A step of the engine lets go of the interpreter at every operation of torch: then it waits so long.
+
+
+def take_short_turns() -> None:
+    """Has the threads of this process change places more often, so that work beside the engine does not hold it up."""
+    sys.setswitchinterval(_SWITCH_S)
 
 
 def tenant_of(scope: Scope) -> str:

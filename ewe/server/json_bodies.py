@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from ewe.server.body_limits import too_large
 from ewe.server.engine_service import service_of
-from ewe.server.fair_queue import tenant_of
+from ewe.server.fair_queue import LARGE, tenant_of
 from ewe.server.form_bodies import check_form
 from ewe.text.json_values import members
 
@@ -24,8 +24,6 @@ MOST_MEMBERS = 4096
 
 MOST_LEVELS = 800
 """Of objects and lists in each other: fewer than stop Python. What is worked on has less, by checks of its own."""
-
-_LARGE = 1 << 16  # bytes; what is smaller is parsed faster than a thread takes it over
 
 
 class BoundedRequest(Request):
@@ -44,14 +42,14 @@ class BoundedRequest(Request):
     async def json(self) -> Any:
         """The parsed body; raises HTTPException with status 413, and ValueError for what is no JSON."""
         body = await self.body()
-        if len(body) < _LARGE:
+        if len(body) < LARGE:
             return parse(body)
         return await service_of(self).queues.prompts.submit(tenant_of(self.scope), partial(parse, body))
 
     def form(self, **_: Any) -> Any:
         """The fields and the one file of a form; raises HTTPException for more, as each file takes a descriptor."""
         check_form(self.headers.get("content-type"))
-        return super().form(max_files=1, max_fields=8, max_part_size=_LARGE)
+        return super().form(max_files=1, max_fields=8, max_part_size=LARGE)
 
 
 def parse(body: bytes) -> Any:

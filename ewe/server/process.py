@@ -14,6 +14,7 @@ from ewe.config.loading import OnLoad
 from ewe.server.app import create_app
 from ewe.server.draining import FLUSH_S, DrainingServer
 from ewe.server.engine_service import Service
+from ewe.server.fair_queue import take_short_turns
 from ewe.server.listener import LISTEN_FD, listen
 from ewe.server.middleware import open_tracing, set_up_logs
 from ewe.server.served_engine import ServedEngine
@@ -35,6 +36,7 @@ def serve(settings: ServerSettings, load: Load, notes: Sequence[str] = ()) -> No
     for a port that cannot be had or keys that cannot be read.
     """
     set_up_logs(settings.log_format)
+    take_short_turns()
     begin = time.monotonic()
     app = create_app(None, settings, open_tracing(settings))
     if LISTEN_FD in os.environ:

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
-from ewe.server.answers import citations, ewe_result, usage
+from ewe.server.answers import citations, usage
 from ewe.server.bridge import Run
 from ewe.server.engine_service import Service, service_of
 from ewe.server.error_responses import RefusedError
@@ -75,7 +75,7 @@ class _Answer(StreamedAnswer):
                 "incomplete_details": None if stopped else schemas.IncompleteDetails(reason=reason),
                 "output": [schemas.OutputMessage(id=self._item_id, status=status, content=[text])],
                 "usage": _usage(generation),
-                "ewe": ewe_result([generation]),
+                "ewe": await self._result([generation]),
             }
         )
 

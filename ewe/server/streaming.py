@@ -12,13 +12,13 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ewe.server.answers import check_finished
+from ewe.server.answers import check_finished, ewe_result
 from ewe.server.bridge import Run, RunEvent
 from ewe.server.engine_service import Service, service_of
 from ewe.server.error_responses import RefusedError, refusal_of
-from ewe.server.fair_queue import FairQueue, holder_of, tenant_of
+from ewe.server.fair_queue import LARGE, FairQueue, holder_of, tenant_of
 from ewe.server.logprobs import Piece, token_pieces
-from ewe.server.schemas.common import AnswerModel
+from ewe.server.schemas.common import AnswerModel, EweResult
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.sse import DEATH, DONE, PING, comment
 from ewe.server.stream_parts import Part, StreamParts
@@ -85,6 +85,13 @@ class StreamedAnswer(ABC):
     @abstractmethod
     async def _finish(self, choice: int, generation: Generation) -> str:
         """Of the end of one choice."""
+
+    async def _result(self, generations: Sequence[Generation], offsets: Sequence[int] = ()) -> EweResult:
+        """What the engine knows of all answers; long sources are looked through off the event loop."""
+        tell = partial(ewe_result, generations, offsets)
+        if sum(len(source.text) for each in generations for source in each.sources.values()) < LARGE:
+            return tell()
+        return await self._service.queues.ends.submit(self._run.tenant, tell)
 
     async def _with_pieces(
         self, tell: Callable[[list[Piece]], _T], generation: Generation, prompt: int = 0, with_prompt: bool = False

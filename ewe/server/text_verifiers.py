@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Protocol
 
 from ewe.components import Components, open_checker
@@ -13,8 +14,9 @@ from ewe.config.lazy import warm
 from ewe.engine import workers
 from ewe.engine.workers import Worker
 from ewe.errors import JudgeError
-from ewe.retrieval.datastore import Datastore
+from ewe.retrieval.datastore import Datastore, PassageList
 from ewe.retrieval.open_retriever import open_retriever
+from ewe.server.document_pieces import WholeDocuments, pieces_of
 from ewe.types import Passage, VerificationRequest, VerificationResult
 from ewe.types.protocols import Retriever, Verifier
 from ewe.verification.claim_verifier import ClaimVerifier
@@ -108,9 +110,11 @@ class OwnTextVerifiers:
         What they do not tell stays open, whatever the settings say of the datastore, unless a request has it otherwise.
         Raises JudgeError.
         """
-        retriever = open_retriever(Datastore(documents), RetrievalConfig(retriever="bm25"))
+        pieces = chain.from_iterable(map(pieces_of, Datastore(documents).passages))
+        retriever = open_retriever(PassageList(pieces), RetrievalConfig(retriever="bm25"))
         with self._making:
-            return TimedVerifier(self._over(retriever, is_complete=False), self._config.feedback.timeout)
+            verifier = self._over(retriever, is_complete=False)
+        return TimedVerifier(WholeDocuments(verifier, documents), self._config.feedback.timeout)
 
     def close(self) -> None:
         """Ends the checks under way."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -15,11 +16,12 @@ from ewe.server.answers import support_score, wire_source
 from ewe.server.engine_service import service_of
 from ewe.server.ignored import RequestRoute
 from ewe.server.orders import passages_of
+from ewe.server.pacing import Turn, turn_of
 from ewe.server.schemas import common as schemas
 from ewe.server.streaming import Cancellation, run_in_thread
 from ewe.server.text_verifiers import TextVerifier, TextVerifiers
 from ewe.text.check_result import CheckedText
-from ewe.types import Passage
+from ewe.types import Passage, VerificationRequest, VerificationResult
 
 router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 
@@ -86,28 +88,41 @@ async def verify(body: VerifyRequest, request: Request) -> VerifyResponse:
     documents = passages_of(body.documents)
     check_documents(documents)
     service = service_of(request)
-    check = partial(_check, service.served.verifiers, body, documents)
-    return _response(await run_in_thread(request, service.queues.verification, check))
+    check = partial(_check, service.served.verifiers, body, documents, turn_of(request.scope))
+    return await run_in_thread(request, service.queues.verification, check)
+
+
+@dataclass(frozen=True, slots=True)
+class _InParts:
+    """A verifier each of whose calls is a part of the request's work."""
+
+    verifier: TextVerifier
+    turn: Turn
+
+    def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
+        """What the verifier says."""
+        with self.turn.part():
+            return self.verifier.verify(requests)
 
 
 def _check(
-    verifiers: TextVerifiers, body: VerifyRequest, documents: Sequence[Passage], cancellation: Cancellation
-) -> CheckedText:
+    verifiers: TextVerifiers, body: VerifyRequest, documents: Sequence[Passage], turn: Turn, cancellation: Cancellation
+) -> VerifyResponse:
     """The checked text; stops between two calls of the verifier when nobody waits any more."""
     if documents:
         with closing(verifiers.against(documents)) as verifier:
-            return _run(verifier, body, cancellation)
+            return _run(_InParts(verifier, turn), body, cancellation)
     own = verifiers.own()
     if own is None:
         raise InvalidRequestError("this server has no datastore: give documents to check against")
-    return _run(own, body, cancellation)
+    return _run(_InParts(own, turn), body, cancellation)
 
 
-def _run(verifier: TextVerifier, body: VerifyRequest, cancellation: Cancellation) -> CheckedText:
+def _run(verifier: _InParts, body: VerifyRequest, cancellation: Cancellation) -> VerifyResponse:
     def on_progress(done: int, total: int) -> None:
         cancellation.check()
 
-    return check_text(body.text, verifier, body.prompt, _BATCH, on_progress, body.closed_world)
+    return _response(check_text(body.text, verifier, body.prompt, _BATCH, on_progress, body.closed_world))
 
 
 def _response(checked: CheckedText) -> VerifyResponse:

@@ -25,6 +25,7 @@ _FENCE = re.compile(r"(?:`{3,}|~{3,})\S*\Z")
 _CODE_BLOCK = re.compile(
     r"^[ \t]*(`{3,}|~{3,})[^`\n]*$.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
 )  # an opening fence that is never closed opens code up to the end, as in CommonMark
+_MARKS = frozenset(".!?…\"')]}”’»*。！？｡।؟」』）")  # the last character of any word that can end a sentence
 _LIST_MARKER = re.compile(r"(?:[-*•–]|\d{1,3}[.)]|#{1,6})\Z")
 _WORD = re.compile(r"[^\W\d_]{2,}|\d[\d,.-]*")
 _ENUMERATOR = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivxlcIVXLC]{1,6})\)?\.\Z")
@@ -141,6 +142,8 @@ class _BoundaryRules:
         if before == after or not text[before].isspace():
             return None if after >= len(text) and before == after else True
         gap = text[before:after]
+        if "\n" not in gap and text[before - 1] not in _MARKS:
+            return False  # so are nearly all gaps
         if _BLANK_LINE.search(gap):
             return True
         following, is_whole = _word_after(text, after)

@@ -58,6 +58,8 @@ def answers(ask: Any) -> dict[str, Any]:
         {**CHAT, "logit_bias": {"999999": 1}},
     ]
     found = {path: ask(path, body) for path, body in bodies.items()}
+    text, document = "It rains. " * 20 + "Tenford is a town.", {"id": "a", "text": "Tenford is a town."}
+    found["of documents"] = ask("/v1/verify", {"text": text, "documents": [document]})
     told = [ask("/v1/chat/completions", body) for body in refused]
     plain = {path: (answer.status_code, steady(answer.json())) for path, answer in found.items()}
     return {"stream": steady(stream), **plain, "refused": [(one.status_code, steady(one.json())) for one in told]}

@@ -113,10 +113,10 @@ def slow_server(settings: ServerSettings, monkeypatch: pytest.MonkeyPatch, folde
     """A server of which every part stands still when it meets a slow text."""
     gate, check = Gate(), verify_text._check
 
-    def slow_check(verifiers: Any, body: Any, documents: Any, cancellation: Any) -> Any:
+    def slow_check(verifiers: Any, body: Any, documents: Any, turn: Any, cancellation: Any) -> Any:
         if SLOW in body.text:
             gate.wait()
-        return check(verifiers, body, documents, cancellation)
+        return check(verifiers, body, documents, turn, cancellation)
 
     monkeypatch.setattr(verify_text, "_check", slow_check)
     with server(settings, longterm=folder, assignments=["verifier=null"]) as client:
@@ -166,7 +166,7 @@ def test_beside_another_key_texts_of_one_are_checked_one_after_the_other(
     pacing = Pacing(FLOOD)
     monkeypatch.setattr(app, "Pacing", lambda most_waiting: pacing)
     # An answer of the other key would end before the texts are checked.
-    monkeypatch.setattr(pacing, "_others_have_answers", lambda tenant: True)
+    monkeypatch.setattr(pacing, "others_have_answers", lambda tenant: True)
     with slow_server(settings, monkeypatch, tmp_path / "m") as (client, gate), ThreadPoolExecutor(4) as pool:
         answers = [pool.submit(ask_as_two, client, path, slow)]
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
 from server_rig import PROMPT, wait_until_idle
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
@@ -50,25 +52,34 @@ def client(llm: LLM) -> Iterator[TestClient]:
 
 
 @pytest.mark.parametrize("examples", [2, pytest.param(60, marks=pytest.mark.slow)])
-def test_answers_are_those_that_are_described(examples: int) -> None:
-    """Imported here: schemathesis takes seconds, and only one of the processes that run the tests needs it."""
+@pytest.mark.parametrize("kind", ["positive", "negative"])
+def test_answers_are_those_that_are_described(kind: str, examples: int) -> None:
+    """To requests that keep to the description, and to those that do not, which are refused.
+
+    Imported here: schemathesis takes seconds, and only one of the processes that run the tests needs it.
+    """
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
     from schemathesis.checks import not_a_server_error
     from schemathesis.specs.openapi import checks as openapi
 
-    checks = [not_a_server_error, openapi.status_code_conformance]
-    checks += [openapi.content_type_conformance, openapi.response_schema_conformance]
+    checks = [not_a_server_error, openapi.status_code_conformance, openapi.response_headers_conformance]
+    checks += [openapi.content_type_conformance, openapi.response_schema_conformance, openapi.negative_data_rejection]
     described = schemathesis.openapi.from_asgi("/openapi.json", APP)
     operations = [found.ok() for found in described.get_all_operations()]
     assert len(operations) > 20
+    checked = 0
     for operation in operations:
 
-        @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
-        @given(case=operation.as_strategy())
+        @settings(max_examples=examples, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+        @given(case=operation.as_strategy(schemathesis.GenerationMode(kind)))
         def check(case: Any) -> None:
+            nonlocal checked
+            checked += 1
             case.validate_response(case.call(), checks=checks)
 
-        check()
+        with suppress(Unsatisfiable):  # what takes nothing cannot be asked wrongly
+            check()
+    assert checked > 20
 
 
 TEXT = st.text(max_size=40) | st.sampled_from([PROMPT, "\ud800", "<|end|>", "\x00", "a" * 3000, "{{ 7 * 7 }}", ""])

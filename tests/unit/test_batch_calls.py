@@ -16,10 +16,11 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from pydantic import JsonValue
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from ewe.server.batch_calls import call
+from ewe.server.fair_queue import LARGE
 
 
 def asked(body: JsonValue) -> Any:
@@ -37,21 +38,24 @@ def asked(body: JsonValue) -> Any:
     return found[0]
 
 
-def test_large_json_is_made_and_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("size", "is_beside"), [(LARGE, True), (1, False)])
+def test_large_json_is_made_and_read_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, size: int, is_beside: bool
+) -> None:
+    """A small answer is read at once; how large a request is shows when it is written."""
     used: list[threading.Thread] = []
 
     def noted(work: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **kwargs: (used.append(threading.current_thread()), work(*args, **kwargs))[1]
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await PlainTextResponse('{"a": 1}')(scope, receive, send)
+        await JSONResponse("a" * size)(scope, receive, send)
 
     fake = SimpleNamespace(dumps=noted(json.dumps), loads=noted(json.loads))
     monkeypatch.setattr("ewe.server.batch_calls.json", fake)
     reply = asyncio.run(call(app, "/v1/completions", {}, {}))
-    assert (reply.body, reply.size) == ({"a": 1}, 8)
-    assert len(used) == 2
-    assert threading.main_thread() not in used
+    assert (reply.body, reply.size) == ("a" * size, size + 2)
+    assert [thread is not threading.main_thread() for thread in used] == [True, is_beside]
 
 
 @pytest.mark.parametrize("number", [math.inf, -math.inf, 10**30, 0.1])

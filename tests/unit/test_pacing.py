@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.server.error_responses import RefusedError
-from ewe.server.pacing import Pacing, end_turn
+from ewe.server.pacing import Pacing, Turn, end_turn, turn_of
 
 VERIFY, CHAT = "/v1/verify", "/v1/chat/completions"
 
@@ -22,10 +23,13 @@ class Rig:
 
     def __init__(self, most_waiting: int = 32) -> None:
         self.now = 0.0
-        self.pacing = Pacing(most_waiting, lambda: self.now, self.sleep)
+        self.pacing = Pacing(most_waiting, lambda: self.now, self.sleep, self.rest)
         self.running, self.most_running = 0, 0
 
     async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def rest(self, seconds: float) -> None:
         self.now += seconds
 
     async def work(self, tenant: str, took: float = 0.0, path: str = VERIFY, length: str = "100") -> None:
@@ -188,5 +192,63 @@ def test_tenants_that_have_gone_are_forgotten() -> None:
         for number in range(100):
             await rig.work(str(number), took=1.0)
         assert len(rig.pacing._tenants) < 10
+
+    asyncio.run(check())
+
+
+def in_parts(rig: Rig, turn: Turn, count: int, took: float) -> None:
+    for _ in range(count):
+        with turn.part():
+            rig.now += took
+
+
+def test_work_in_parts_rests_between_them_while_others_have_answers() -> None:
+    async def check(rig: Rig) -> None:
+        async with rig.pacing.around(asked := request("one"), "100"):
+            in_parts(rig, turn_of(asked), 50, took=0.1)
+        assert 40 < rig.now < 50  # 5 s of work, of which a quarter is free
+        begin = rig.now
+        await rig.work("one")
+        assert rig.now - begin == pytest.approx(0.9, abs=0.01)  # for the last part, which does not count once more
+
+    run(check)
+
+
+def test_parts_of_a_tenant_alone_and_what_only_others_wait_for_rest_never() -> None:
+    async def check() -> None:
+        rig = Rig()
+        async with rig.pacing.around(asked := request("one"), "100"):
+            in_parts(rig, turn_of(asked), 50, took=0.1)
+        assert rig.now == pytest.approx(5.0)
+
+    asyncio.run(check())
+
+
+def test_what_follows_an_answer_has_parts_that_rest_too() -> None:
+    async def check(rig: Rig) -> None:
+        async with rig.pacing.around(asked := request("one", CHAT), "100"):
+            end_turn(asked)
+            in_parts(rig, turn_of(asked), 20, took=0.1)
+        assert rig.now > 15
+
+    run(check)
+
+
+def test_parts_of_one_tenant_are_done_one_after_the_other() -> None:
+    async def check() -> None:
+        pacing, inside, most = Pacing(32, rest=lambda seconds: None), 0, 0
+        entered = threading.Event()
+
+        def work(turn: Turn) -> None:
+            nonlocal inside, most
+            with turn.part():
+                inside += 1
+                most = max(most, inside)
+                entered.wait(0.05)  # a second one would come in meanwhile
+                inside -= 1
+
+        async with pacing.around(request("other", CHAT), "100"), pacing.around(asked := request("one", CHAT), "100"):
+            await asyncio.gather(*(asyncio.to_thread(work, turn_of(asked)) for _ in range(4)))
+        assert most == 1
 
     asyncio.run(check())

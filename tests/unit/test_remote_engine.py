@@ -27,7 +27,7 @@ from ewe.server.own_process.engine_process import refuse_unservable
 from ewe.server.own_process.message_pipe import MessagePipe
 from ewe.server.own_process.remote_engine import RemoteEngine
 from ewe.server.settings import ServerSettings
-from ewe.types import VerificationRequest
+from ewe.types import Passage, VerificationRequest
 from ewe.types.sampling_params import SamplingParams
 
 STATUS = EngineStatus(1, 0, 0.25, 8, 4, 0, 0, 0, 0, 0, 0, 0)
@@ -109,6 +109,26 @@ def test_what_the_other_end_refuses_is_refused_here_and_what_is_wrong_here_never
     checking.join()
 
 
+def test_documents_are_sent_once_for_all_their_checks_and_closed(far: Far) -> None:
+    heard: list[dict[str, Any]] = []
+
+    def serve() -> None:
+        heard.append(far.answer(7))
+        heard.extend(far.answer([]) for _ in range(2))
+
+    serving = threading.Thread(target=serve)
+    serving.start()
+    verifier = far.engine.new_verifiers().against([Passage("a", "It rains.")])
+    for _ in range(2):
+        assert verifier.verify([VerificationRequest("", "", "It rains.")]) == []
+    verifier.close()
+    serving.join()
+    assert [one["do"] for one in heard] == ["open documents", "verify", "verify"]
+    assert [one["id"] for one in heard[0]["arguments"]["documents"]] == ["a"]
+    assert [one["arguments"]["documents"] for one in heard[1:]] == [7, 7]
+    assert far.pipe.receive() == {"do": "close documents", "number": 7}
+
+
 @pytest.mark.parametrize("how", ["dead", "gone"])
 def test_its_end_is_told_to_all_who_wait(far: Far, how: str) -> None:
     told: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -118,13 +138,13 @@ def test_its_end_is_told_to_all_who_wait(far: Far, how: str) -> None:
 
     def check() -> None:
         try:
-            far.engine.new_verifiers().against(()).verify([])
+            far.engine.new_verifiers().against(())
         except EngineDeadError as error:
             failed.put(error)
 
     waiting = threading.Thread(target=check)
     waiting.start()
-    assert far.pipe.receive()["do"] == "verify"
+    assert far.pipe.receive()["do"] == "open documents"
     assert far.engine.is_alive
     if how == "dead":
         far.pipe.send({"dead": "it was killed"})
@@ -191,7 +211,7 @@ def test_what_it_sent_before_it_went_is_heard_before_its_end(far: Far) -> None:
     assert hears_one.wait(60)
     far.hang_up()
     with pytest.raises(EngineDeadError, match="it was killed"):
-        far.engine.new_verifiers().against(()).verify([])
+        far.engine.new_verifiers().against(())
     assert heard.empty()
     may_go_on.set()
     assert [heard.get(timeout=60).kind, heard.get(timeout=60).kind] == ["text", "finish"]

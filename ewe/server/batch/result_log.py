@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from ewe.errors import EWEError, InvalidRequestError
+from ewe.server.fair_queue import LARGE
 from ewe.text.append_log import AppendLog
 
 _OPENING = b'{"id": "batch_req_'
-_LARGE = 1 << 16  # bytes of a reply; what is smaller is written as JSON faster than a thread takes it over
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class ResultLog:
 
         One that there is no room for is not kept. Raises EWEError where the disk takes no more, and from then on.
         """
-        if reply.size < _LARGE:
+        if reply.size < LARGE:
             line = result_line(custom_id, reply)
         else:
             line = await asyncio.to_thread(result_line, custom_id, reply)

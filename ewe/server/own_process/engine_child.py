@@ -6,6 +6,7 @@ It is told its settings over standard input, which is a socket.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import logging
 import os
 import signal
@@ -16,7 +17,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, NoReturn
@@ -25,15 +26,16 @@ from ewe.client import Answer
 from ewe.config import Config
 from ewe.config.loading import LoadStep
 from ewe.engine.stream_events import StreamEvent
-from ewe.errors import EngineDeadError, EWEError
+from ewe.errors import EngineDeadError, EWEError, JudgeError
 from ewe.llm import LLM
+from ewe.server.fair_queue import take_short_turns
 from ewe.server.middleware import set_up_logs
 from ewe.server.own_process import engine_messages as wire
 from ewe.server.own_process.message_pipe import MessagePipe
 from ewe.server.served_engine import LocalEngine, OpenedRequest
 from ewe.server.served_models import ServedEncoder, ServedReranker
 from ewe.server.stack_dumps import dump_stacks, end_loading
-from ewe.server.text_verifiers import OwnTextVerifiers
+from ewe.server.text_verifiers import OwnTextVerifiers, TimedVerifier
 
 STATUS_EVERY_S = 0.2
 _THREADS = 24  # as many as the other process has for works that end here
@@ -48,6 +50,8 @@ class EngineChild:
     def __init__(self, pipe: MessagePipe, llm: LLM) -> None:
         self._pipe, self._llm, self._engine = pipe, llm, LocalEngine(llm)
         self._verifiers = OwnTextVerifiers(llm.config, llm.client.components)
+        self._against: dict[int, TimedVerifier] = {}
+        self._numbers = itertools.count()
         self._opened: dict[str, OpenedRequest] = {}
         self._events: deque[tuple[str, StreamEvent]] = deque()
         self._flushing = threading.Lock()
@@ -55,6 +59,7 @@ class EngineChild:
         self._closing = threading.Event()
         self._calls: Mapping[str, Callable[..., Any]] = {
             "admit": self._admit,
+            "open documents": self._open_documents,
             "verify": self._verify,
             "model": self._model,
             "count_tokens": lambda task, texts: self._sentence_model(task).count_tokens(_pairs(texts)),
@@ -84,6 +89,8 @@ class EngineChild:
                 self._opened.pop(message["id"], None)
                 with suppress(EngineDeadError):
                     self._engine.forget(message["id"], message["abort"])
+            case "close documents":
+                self._close_documents(message["number"])
             case "close":
                 self._closing.set()
             case name:
@@ -150,14 +157,22 @@ class EngineChild:
         with suppress(OSError):  # the other process has gone: whoever reads from it ends this one
             self._pipe.send(message)
 
-    def _verify(self, documents: Any, requests: Any) -> Any:
-        passages, checks = wire.PASSAGES.read(documents), wire.CHECKS.read(requests)
-        if passages is not None:
-            with closing(self._verifiers.against(passages)) as verifier:
-                return wire.CHECKED.plain(verifier.verify(checks))
-        own = self._verifiers.own()
-        assert own is not None  # nobody asks otherwise
-        return wire.CHECKED.plain(own.verify(checks))
+    def _open_documents(self, documents: Any) -> int:
+        """The number under which a verifier of these documents is kept until it is closed."""
+        verifier, number = self._verifiers.against(wire.PASSAGES.read(documents)), next(self._numbers)
+        self._against[number] = verifier
+        return number
+
+    def _close_documents(self, number: int) -> None:
+        verifier = self._against.pop(number, None)
+        if verifier is not None:
+            verifier.close()
+
+    def _verify(self, documents: int | None, requests: Any) -> Any:
+        verifier = self._verifiers.own() if documents is None else self._against.get(documents)
+        if verifier is None:  # of documents that were closed meanwhile; without a verifier of its own nobody asks
+            raise JudgeError("the documents have been closed")
+        return wire.CHECKED.plain(verifier.verify(wire.CHECKS.read(requests)))
 
     def _sentence_model(self, task: str) -> ServedEncoder | ServedReranker:
         models = self._engine.sentence_models
@@ -186,6 +201,7 @@ def main() -> None:
     if settings is None:
         return
     set_up_logs(settings["log_format"])
+    take_short_turns()
     dump_stacks()
     made: Future[EngineChild] = Future()
     threading.Thread(target=_read, args=(pipe, made), name="ewe-parent", daemon=True).start()

@@ -66,7 +66,7 @@ class Codec(Generic[_T]):
 FACTS = Codec[EngineFacts](EngineFacts)
 MODEL_FACTS = Codec[ModelFacts](ModelFacts)
 STATUS = Codec[EngineStatus](EngineStatus)
-PASSAGES = Codec[list[Passage] | None](list[Passage] | None)
+PASSAGES = Codec[list[Passage]](list[Passage])
 CHECKS = Codec[list[VerificationRequest]](list[VerificationRequest])
 CHECKED = Codec[list[VerificationResult]](list[VerificationResult])
 _GENERATION = Codec[Generation](Generation)

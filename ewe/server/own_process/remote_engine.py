@@ -83,7 +83,7 @@ class RemoteEngine(ServedEngine):
 
     def new_verifiers(self) -> RemoteVerifiers:
         """What has the other process check finished texts."""
-        return RemoteVerifiers(self._call, self._facts.has_verifier)
+        return RemoteVerifiers(self._call, self._send, self._facts.has_verifier)
 
     def warm(self, on_load: OnLoad) -> None:
         """Nothing is left to load: the other process tells that it is ready when all is."""

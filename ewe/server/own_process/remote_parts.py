@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
 
+from ewe.errors import EngineDeadError
 from ewe.server.own_process import engine_messages as wire
 from ewe.server.served_models import SentenceTask
 from ewe.types import Passage, VerificationRequest, VerificationResult
@@ -20,12 +22,15 @@ class Call(Protocol):
         ...
 
 
-class RemoteVerifier:
-    """Checks sentences; documents: against which alone, None for the engine's own verifier."""
+Tell = Callable[[Mapping[str, Any]], None]
+"""Tells the engine's process something that it does not answer; raises EngineDeadError."""
 
-    def __init__(self, call: Call, documents: Sequence[Passage] | None = None) -> None:
-        self._call = call
-        self._documents = wire.PASSAGES.plain(None if documents is None else list(documents))
+
+class RemoteVerifier:
+    """Checks sentences; documents: the number of those against which alone, None for the engine's own verifier."""
+
+    def __init__(self, call: Call, tell: Tell, documents: int | None = None) -> None:
+        self._call, self._tell, self._documents = call, tell, documents
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
         """What it says; raises JudgeError if it fails or does not answer in time."""
@@ -33,22 +38,26 @@ class RemoteVerifier:
         return wire.CHECKED.read(self._call("verify", documents=self._documents, requests=checks))
 
     def close(self) -> None:
-        """Nothing is held here; the engine's process ends each call in its time."""
+        """Has the engine's process forget the documents; the engine's own verifier goes on."""
+        if self._documents is not None:
+            with suppress(EngineDeadError):
+                self._tell({"do": "close documents", "number": self._documents})
 
 
 class RemoteVerifiers:
     """The verifiers of the engine. has_own: whether it has one of its own."""
 
-    def __init__(self, call: Call, has_own: bool) -> None:
-        self._call, self._has_own = call, has_own
+    def __init__(self, call: Call, tell: Tell, has_own: bool) -> None:
+        self._call, self._tell, self._has_own = call, tell, has_own
 
     def own(self) -> RemoteVerifier | None:
         """The engine's; None if it has none."""
-        return RemoteVerifier(self._call) if self._has_own else None
+        return RemoteVerifier(self._call, self._tell) if self._has_own else None
 
     def against(self, documents: Sequence[Passage]) -> RemoteVerifier:
-        """A verifier that looks into these documents alone."""
-        return RemoteVerifier(self._call, documents)
+        """A verifier that looks into these documents alone, which are sent and indexed once."""
+        number = self._call("open documents", documents=wire.PASSAGES.plain(list(documents)))
+        return RemoteVerifier(self._call, self._tell, number)
 
     def close(self) -> None:
         """Nothing is held here."""
