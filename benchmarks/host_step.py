@@ -26,7 +26,7 @@ from ewe.components import Components
 from ewe.config import Config
 from ewe.engine.attention.metadata import ForwardRow
 from ewe.engine.attention.triton_backend import TritonBackend
-from ewe.engine.engine_loop import few_collections
+from ewe.engine.engine_loop import RareCollections
 from ewe.engine.kvcache.pool import KVPool, LayerShape
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.models.loader import LoadedModel
@@ -158,7 +158,7 @@ def measure(rows: int, arguments: argparse.Namespace) -> dict[str, float]:
     while any(not sequence.output_text.ids for sequence in sequences):
         engine.core.step()
     times = []
-    with few_collections():  # as the engine's own loop has it
+    with RareCollections().while_running():  # as the engine's own loop has it
         for _ in range(steps):
             begin = time.thread_time()
             engine.core.step()

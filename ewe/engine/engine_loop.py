@@ -19,22 +19,38 @@ _OBJECTS_BETWEEN_COLLECTIONS = 10_000
 _LONGEST_SLEEP_S = 1.0  # A loop that has nothing to do still turns this often, to show that it could.
 
 
-@contextmanager
-def few_collections() -> Iterator[None]:
-    """Has the collector of garbage hold up as few steps as can be.
+class RareCollections:
+    """Has the collector of garbage hold up as few steps as can be, while any loop of the process runs.
 
     A full collection would look through all that torch and transformers have made, and no step would be launched for a
-    quarter of a second: what is there now is left out. And a step of many rows makes, and drops, thousands of objects:
-    to look through them each time that 700 were made would find nothing.
+    quarter of a second: what is there when the first loop begins is left out. And a step of many rows makes, and drops,
+    thousands of objects: to look through them each time that 700 were made would find nothing.
     """
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
+
+    def __init__(self) -> None:
+        self._lock, self._loops = threading.Lock(), 0
+        self._before = gc.get_threshold()
+
+    @contextmanager
+    def while_running(self) -> Iterator[None]:
+        """Around a loop; loops may end in any order."""
+        with self._lock:
+            self._loops += 1
+            if self._loops == 1:
+                self._before = gc.get_threshold()
+                gc.freeze()
+                gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *self._before[1:])
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._loops -= 1
+                if self._loops == 0:
+                    gc.set_threshold(*self._before)
+                    gc.unfreeze()
+
+
+_collections = RareCollections()
 
 
 class EngineLoop:
@@ -85,7 +101,7 @@ class EngineLoop:
 
     def _serve(self) -> None:
         try:
-            with few_collections():
+            with _collections.while_running():
                 while self._error is None:
                     self._work()
                     self.on_turn()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import queue
 import threading
 from typing import Any
@@ -13,7 +12,8 @@ from engine_parts import Judge, sentences
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.engine.engine_loop import EngineLoop, few_collections
+from ewe.engine import engine_loop
+from ewe.engine.engine_loop import EngineLoop, RareCollections
 from ewe.engine.request import Request
 from ewe.errors import EngineDeadError
 from ewe.types import Verdict
@@ -163,10 +163,19 @@ def test_what_comes_in_between_two_steps_ends_the_next_wait() -> None:
     assert waits == [True, False]
 
 
-def test_the_collector_is_as_it_was_when_the_loop_has_ended() -> None:
-    before = gc.get_threshold()
-    with few_collections():
-        assert gc.get_threshold()[0] > before[0]
-        assert gc.get_freeze_count() > 0
-    assert gc.get_threshold() == before
-    assert gc.get_freeze_count() == 0
+def test_the_collector_is_as_it_was_when_the_last_loop_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    thresholds = [(700, 10, 10)]
+    monkeypatch.setattr(engine_loop.gc, "get_threshold", lambda: thresholds[-1])
+    monkeypatch.setattr(engine_loop.gc, "set_threshold", lambda *values: thresholds.append(values))
+    calls: list[str] = []
+    monkeypatch.setattr(engine_loop.gc, "freeze", lambda: calls.append("freeze"))
+    monkeypatch.setattr(engine_loop.gc, "unfreeze", lambda: calls.append("unfreeze"))
+    collections = RareCollections()
+    one, other = collections.while_running(), collections.while_running()
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)  # the first to begin is the first to end
+    assert thresholds == [(700, 10, 10), (10_000, 10, 10)]
+    other.__exit__(None, None, None)
+    assert thresholds[-1] == (700, 10, 10)
+    assert calls == ["freeze", "unfreeze"]
