@@ -98,7 +98,8 @@ class Restore:
 class Quote:
     """Replaces a sentence, and all after it, by one of a passage, which is supported by it; the result: whether it can.
 
-    Otherwise nothing has changed: its tokens would not give its words, or the answer has no room for it.
+    Otherwise nothing has changed: its tokens would not give its words, or the answer has no room for it. The number
+    after the last sentence stands for what is being written, or for the end of the text.
     """
 
     sentence: int

@@ -170,6 +170,17 @@ class OutputText:
         ends = (end - len(begin) for _, end in self._splitter.completed(begin + self.text))
         return next((end for end in ends if end > 0), None)
 
+    def start_of(self, index: int) -> tuple[int, int]:
+        """Where a sentence starts, as a code point, and how many tokens a rewind to there keeps.
+
+        The number after the last one is that of the sentence that is being written. Where the text has ended it is the
+        end, without the tokens that ended it.
+        """
+        text = self.text
+        end = len(text) - len(text[self._known_end() :].lstrip())
+        start = self.sentences[index].start if index < len(self.sentences) else end
+        return start, self.tokens_before(start)
+
     def tokens_before(self, position: int) -> int:
         """How many tokens a rewind to the code point `position` keeps: those that end at or before it."""
         return self._detokenizer.tokens_ending_by(position)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ewe.engine.circles import goes_in_circles
 from ewe.engine.sentence_checks import Attempt, Progress, SentenceState
 from ewe.text.quotation import Place, Quotation, quotations
 from ewe.text.search_text import is_small_talk
@@ -66,6 +67,17 @@ class Answer:
         return self.sequence.finish is not None
 
     @property
+    def has_ended_itself(self) -> bool:
+        """Whether the model has ended the text, and no stop string or limit."""
+        return self.sequence.finish == "stop" and self.text.text_end is None
+
+    @property
+    def goes_in_circles(self) -> bool:
+        """Whether the sentence that is being written does not end, but repeats itself."""
+        begin = self.sentences[-1].end_token if self.sentences else 0
+        return not self.is_finished and not self.is_small_talk and goes_in_circles(self.text.ids[begin:])
+
+    @property
     def has_grammar(self) -> bool:
         """Whether it must be JSON, of which nothing can be left out."""
         return self.sequence.grammar is not None
@@ -74,6 +86,11 @@ class Answer:
     def progress(self) -> Progress:
         """How many sentences the policy has dealt with, which it counts; a rewind takes them back, too."""
         return self.sequence.feedback.progress
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything is known of every sentence."""
+        return all(self.sequence.feedback.state_of(index) is not None for index in range(len(self.sentences)))
 
     def is_quoted(self, sentence: int) -> bool:
         """Whether a sentence is one of a passage, put there word for word."""
@@ -104,7 +121,7 @@ class Answer:
         return self.remembers or is_about(passage, self.question, self.text.text)
 
     def quotations(self, sentence: int, result: VerificationResult) -> list[Quotation]:
-        """What may stand in a sentence's place, which a check has found this of; the best first.
+        """What may stand in a sentence's place, which a check has found this of, or behind the last; the best first.
 
         From its evidence and that of earlier checks, the retrieved units in memory, and the passages in the prompt.
         """
@@ -115,7 +132,8 @@ class Answer:
         passages: dict[str, Passage] = {passage.id: passage for passage in (*checked, *units, *in_prompt)}
         said = [self.words(index) for index in range(sentence)]
         excerpts = [item.excerpt for item in result.evidence]
-        return quotations(list(passages.values()), Place(self.question, self.words(sentence), said, excerpts))
+        wording = self.words(min(sentence, len(self.sentences) - 1))
+        return quotations(list(passages.values()), Place(self.question, wording, said, excerpts))
 
     def evidence_of(self, result: VerificationResult) -> list[ScoredPassage]:
         """What a check found, as passages for the verification lane."""

@@ -28,20 +28,26 @@ class Quoter:
     def quote(self, sequence: Sequence, index: int, quotation: Quotation) -> bool:
         """Replaces a sentence, and all after it, by a quotation, which its passage supports; the text goes on after it.
 
-        Returns whether it can stand there: its tokens give its very words, the answer has room for it, and nothing in
-        it ends a text or calls a tool. If not, nothing has changed.
+        The number after the last sentence puts it in the place of what is being written, or behind a text that has
+        ended. Returns whether it can stand there: its tokens give its very words, the answer has room for it, and
+        nothing in it ends a text or calls a tool. If not, nothing has changed.
         """
-        draft, span = sequence.output_text, sequence.output_text.sentences[index]
-        keep = draft.tokens_before(span.start)
-        lead = draft.text[draft.end_of(keep) : span.start]
+        draft = sequence.output_text
+        start, keep = draft.start_of(index)
+        is_last = index == len(draft.sentences)
+        if is_last and index and draft.fixed_chars(keep) < draft.sentences[-1].end:
+            return False  # a stop string could still take away the last sentence
+        lead = draft.text[draft.end_of(keep) : start]
+        lead = " " if is_last and start == len(draft.text) and not draft.text[-1:].isspace() else lead
+        before = draft.text[: draft.end_of(keep)] + lead
         ids = written(self.encode, draft.tokenizer, (*sequence.request.prompt_ids, *draft.ids[:keep]), lead, quotation)
         has_room = keep + len(ids) <= sequence.request.max_tokens
-        if not ids or not has_room or not draft.takes(draft.text[: span.start] + quotation.text):
+        if not ids or not has_room or not draft.takes(before + quotation.text):
             return False
         known, states = draft.sentences[:index], sequence.feedback.states[:index]
         self.rewinder.rewind(sequence, index, "quote")
         places = [(one.start, one.end) for one in known[len(draft.sentences) :]]
-        places.append((span.start, span.start + len(quotation.text)))
+        places.append((len(before), len(before) + len(quotation.text)))
         draft.append_sentences([Token(token_id, 0.0, 0.0) for token_id in ids], places)
         sequence.feedback.states = states
         self._record(sequence, index, quotation)

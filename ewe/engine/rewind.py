@@ -17,20 +17,20 @@ class Rewinder:
     def rewind(self, sequence: Sequence, index: int, reason: str) -> None:
         """The transaction: everything is as if the tokens from the sentence's start on had never been.
 
-        Kept are the memory (as it was when the oldest open check was opened), the attempts and the number of rewinds.
+        The number after the last sentence takes back what is being written, or that the text has ended. Kept are the
+        memory (as it was when the oldest open check was opened), the attempts and the number of rewinds.
         """
         state, output = sequence.feedback, sequence.output_text
-        span = output.sentences[index]
-        keep = output.tokens_before(span.start)
+        start, keep = output.start_of(index)
         discarded = len(output) - keep
         kept_chars = output.fixed_chars(keep)
         sequence.record(
             "rewind",
-            start=span.start,
-            text=output.text_of(span),
+            start=start,
+            text=output.text_of(output.sentences[index]) if index < len(output.sentences) else output.text[start:],
             kept_chars=kept_chars,
             discarded_tokens=discarded,
-            attempt=state.attempt_at(span.start) - 1,
+            attempt=state.attempt_at(start) - 1,
             reason=reason,
         )
         output.truncate(keep)

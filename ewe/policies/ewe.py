@@ -17,7 +17,7 @@ from ewe.engine.effects import (
 from ewe.engine.policy_answer import Answer
 from ewe.engine.sentence_checks import SentenceState
 from ewe.policies.rag import remember_question
-from ewe.policies.replacements import GoesBack, draw, drop, quote, settled
+from ewe.policies.replacements import GoesBack, draw, drop, leave_circle, lengthen, quote, settled
 from ewe.text.check_result import CODE, REPETITIONS
 from ewe.text.search_text import subject_of
 from ewe.text.sentences import code_blocks, is_inside
@@ -46,6 +46,8 @@ def ewe(answer: Answer, settings: FeedbackConfig) -> Steps:
         yield from remember_question(answer, in_prompt=True)
     while True:
         match (yield Write(every=tuple(filter(None, (every_r, every_v))))):
+            case Paused() if every_v and (yield from leave_circle(answer, settings, dropped)):
+                pass
             case Paused():
                 if every_r and len(answer.text) % every_r == 0 and not answer.is_finished:
                     yield from _retrieve(answer, settings)
@@ -56,6 +58,7 @@ def ewe(answer: Answer, settings: FeedbackConfig) -> Steps:
             case Verified() as check:
                 if not (yield from _goes_back(answer, settings, check, dropped)):
                     answer.settle(check.sentence, check.state)
+        yield from lengthen(answer, settings)
 
 
 def _retrieve(answer: Answer, settings: FeedbackConfig) -> Steps:
@@ -100,7 +103,7 @@ def _goes_back(answer: Answer, settings: FeedbackConfig, check: Verified, droppe
 def _replace(answer: Answer, settings: FeedbackConfig, check: Verified, dropped: set[int]) -> GoesBack:
     """Drops what repeats; what repeats again ends the text, or gives way to a quotation that follows none."""
     may_quote = settings.on_exhausted in ("auto", "quote") and not answer.is_quoted(check.sentence - 1)
-    if check.sentence in dropped and may_quote and (yield from quote(answer, check)):
+    if check.sentence in dropped and may_quote and (yield from quote(answer, check.sentence, check.result)):
         return True
     return (yield from drop(answer, check, dropped))
 
@@ -115,7 +118,8 @@ def _rewrite(answer: Answer, settings: FeedbackConfig, check: Verified, dropped:
         if (yield from draw(answer, settings, check.sentence)) and answer.is_finished:
             yield from _verify(answer, settings)  # what follows the sentence
         return True
-    if settings.on_exhausted in ("auto", "quote") and not answer.has_grammar and (yield from quote(answer, check)):
+    may_quote = settings.on_exhausted in ("auto", "quote") and not answer.has_grammar
+    if may_quote and (yield from quote(answer, check.sentence, check.result)):
         return True
     if settings.on_exhausted in ("drop", "quote") and not answer.has_grammar:
         return (yield from drop(answer, check, dropped))

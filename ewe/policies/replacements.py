@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import FeedbackConfig
-from ewe.engine.effects import Draw, End, Judge, Quote, Remember, Rewind, Take, Verified, Write
+from ewe.engine.effects import Draw, End, Judge, Quote, Remember, Rewind, Steps, Take, Verified, Write
 from ewe.engine.policy_answer import Answer
 from ewe.text.check_result import REPETITIONS
 from ewe.text.quotation import num_shared
-from ewe.text.search_text import asks_for_all
+from ewe.text.search_text import asks_for_all, asks_for_length
+from ewe.text.sentences import code_blocks, is_inside
 from ewe.types import Lane, Verdict, VerificationResult
 
 if TYPE_CHECKING:
@@ -20,16 +22,22 @@ GoesBack = Generator[Any, Any, bool]
 """Steps of a policy that give whether the text has gone back, or has another sentence now."""
 
 _QUOTES_TRIED = 3  # Some do not fit into what is left of the answer.
+_FEWEST_SENTENCES = 4  # Of an overview.
+_IN_A_LIST = re.compile(r"(?:^|\n)[ \t]*(?:[-*•#|]|\d+[.)])[^\n]*\Z")  # the last line
 
 
 def settled(settings: FeedbackConfig, answer: Answer) -> FeedbackConfig:
     """The settings with what "auto" stands for: an overview is held to the passages that stand in its prompt."""
-    is_held = answer.prompt_places is not None and asks_for_all(answer.question)
+    is_held = _is_held(answer)
     chosen = {
         "rewrite_when": "unsupported" if is_held else "refuted",
         "on_exhausted": "auto" if is_held else "keep_best",
     }
     return settings.model_copy(update={name: to for name, to in chosen.items() if getattr(settings, name) == "auto"})
+
+
+def _is_held(answer: Answer) -> bool:
+    return answer.prompt_places is not None and asks_for_all(answer.question)
 
 
 def draw(answer: Answer, settings: FeedbackConfig, sentence: int) -> GoesBack:
@@ -55,12 +63,39 @@ def _rank(answer: Answer, wording: Wording, result: VerificationResult) -> tuple
     return not fails, result.verdict is Verdict.SUPPORTED, near, wording.mean_logprob
 
 
-def quote(answer: Answer, check: Verified) -> GoesBack:
+def quote(answer: Answer, sentence: int, result: VerificationResult) -> GoesBack:
     """Puts the best sentence of the evidence in a sentence's place, if there is one."""
-    for quotation in answer.quotations(check.sentence, check.result)[:_QUOTES_TRIED]:
-        if (yield Quote(check.sentence, quotation)):
+    for quotation in answer.quotations(sentence, result)[:_QUOTES_TRIED]:
+        if (yield Quote(sentence, quotation)):
             return True
     return False
+
+
+def lengthen(answer: Answer, settings: FeedbackConfig) -> Steps:
+    """Puts a quotation behind an overview that the model ended after very few sentences; it writes on after that."""
+    may_quote = settings.on_exhausted in ("auto", "quote") and _is_held(answer) and not answer.has_grammar
+    is_short = answer.has_ended_itself and 0 < len(answer.sentences) < _FEWEST_SENTENCES and answer.is_settled
+    text = answer.text.text.rstrip()
+    is_prose = text.endswith((".", "!", '"', "”")) and not _IN_A_LIST.search(text)
+    if may_quote and is_short and is_prose and not asks_for_length(answer.question):
+        yield from quote(answer, len(answer.sentences), VerificationResult())
+
+
+def leave_circle(answer: Answer, settings: FeedbackConfig, dropped: set[int]) -> GoesBack:
+    """Takes back a sentence that repeats itself without an end; the second time it gives way, or the text ends."""
+    sentence = len(answer.sentences)
+    is_circle = settings.on_repeat == "drop" and answer.is_settled and answer.goes_in_circles
+    if not is_circle or answer.has_grammar or is_inside(len(answer.text.text), code_blocks(answer.text.text)):
+        return False
+    may_quote = settings.on_exhausted in ("auto", "quote")
+    if sentence in dropped and may_quote and (yield from quote(answer, sentence, VerificationResult())):
+        return True
+    yield Rewind(sentence, "drop")
+    if sentence in dropped:
+        yield End()
+    dropped.add(sentence)
+    answer.vary(sentence)
+    return True
 
 
 def drop(answer: Answer, check: Verified, dropped: set[int]) -> GoesBack:

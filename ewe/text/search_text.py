@@ -30,6 +30,15 @@ _ASKING = re.compile(
     re.IGNORECASE,
 )
 
+_IS = r"(?:'s|’s|\s+(?:is|was|are|were))\s+"
+_WHO = re.compile(rf"(?i:who|what){_IS}[A-Z][\w.-]*(?:\s+(?:[A-Z][\w.-]*|of|the|de|van|von|\w))*\s*\?*\Z")
+_STORY = re.compile(
+    rf"what{_IS}(?:the|his|her|its|their)\s+(?:\w+\s+){{0,2}}"
+    r"(?:story|history|plot|background|biography|life|career|legacy)\s+(?:of|behind)\s",
+    re.IGNORECASE,
+)
+_LENGTH_ASKED = re.compile(r"\b(?:sentences?|words?|lines?|brief(?:ly)?|tl;?dr|one-liner)\b", re.IGNORECASE)
+
 
 def subject_of(request: str) -> str:
     """The request without a beginning that only asks, like "Tell me about"; the whole of it if there is none.
@@ -44,8 +53,17 @@ def subject_of(request: str) -> str:
 
 
 def asks_for_all(request: str) -> bool:
-    """Whether a request asks for what there is to say of a subject, like "Tell me about ...", not for one thing."""
-    return subject_of(request) != request
+    """Whether a request asks for what there is to say of a subject, not for one thing.
+
+    "Tell me about ...", "Who was Ada Lind?", "What is the early history of ...?".
+    """
+    last = request.strip().rpartition("\n")[2]
+    return subject_of(request) != request or bool(_WHO.match(last) or _STORY.match(last))
+
+
+def asks_for_length(request: str) -> bool:
+    """Whether a request says how long the answer is to be, like "in one sentence" or "briefly"."""
+    return _LENGTH_ASKED.search(request) is not None
 
 
 # Fewer than the function words: "first", "born" or "founded" may be what a question is about.

@@ -58,6 +58,7 @@ paw pen per pet pie pig pin pit pod pop pot pow pro pub put que ran rap rat raw 
 rub rug run sad sat saw say sea see sel set sew she shy sin sir sit six ski sky so sob son sou sow soy spa spy
 sub sum sun tan tap tax ten the tie tin tip tit toe ton too top toy try tub tug two urn us use van vet via vow
 war was wed web wet who why wig win wis wit won yea yep yes yet yup zip""")
+_MISSING = frozenset({"bros"})  # "Warner Bros."
 BEFORE_NUMBERS = frozenset({"no", "nos", "art", "arts"})
 """Abbreviations only in front of a number ("No. 5"); words everywhere else ("He said no. Keller left.")."""
 
@@ -185,9 +186,9 @@ class _BoundaryRules:
 
 @lru_cache(maxsize=1)
 def _corrected_punkt() -> Any:
-    """nupunkt with its default model, less the ordinary words among its abbreviations."""
+    """nupunkt with its default model, less the ordinary words among its abbreviations, and what it lacks."""
     learnt = nupunkt.load("default").parameters
-    kept = {entry for entry in learnt.abbrev_types if is_abbreviation(entry)}
+    kept = {entry for entry in learnt.abbrev_types if is_abbreviation(entry)} | _MISSING
     return nupunkt.PunktSentenceTokenizer(replace(learnt, abbrev_types=kept), include_common_abbrevs=False)
 
 

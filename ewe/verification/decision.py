@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ewe.verification.combination import Thresholds
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
-from ewe.verification.predicates import says_more_often, tells_of_another
+from ewe.verification.predicates import says_in_another_order, says_more_often, tells_of_another
 from ewe.verification.selection import Window
 from ewe.verification.signals import (
     SIGNALS,
@@ -65,7 +65,7 @@ class DecisionRule:
 
     weights: float64 [2, features], the log-odds of supported and of refuted against inconclusive; None believes the
     judge as it is. copies_only: whether a passage makes a claim supported only if its best sentence, under its title,
-    has all content words of it: for judges whose word on other wordings is right too seldom.
+    has all content words of it, most in the same order: for judges whose word on other wordings is right too seldom.
     """
 
     thresholds: Thresholds
@@ -74,8 +74,11 @@ class DecisionRule:
 
     def confirms(self, wording: str, window: Window) -> bool:
         """Whether a passage may make a claim supported."""
-        is_copy = repeats_the_words(wording, window.led) and not says_more_often(wording, window.led)
-        return is_copy or not self.copies_only
+        if not self.copies_only:
+            return True
+        led = window.led
+        is_copy = repeats_the_words(wording, led) and not says_more_often(wording, led)
+        return is_copy and not says_in_another_order(wording, led)
 
     def probabilities(self, wording: str, reading: Reading, claim: str = "") -> Probabilities:
         """Of one passage; wording: the claim as it was written; claim: with its pronoun named, where it has one.

@@ -21,6 +21,7 @@ _JOINTS = (" ", "-", ". ")  # What stands between the words of one name.
 _CACHED_TEXTS = 8192
 _PLACES = PREPOSITIONS - {"by"}
 _NO_NAMES = FUNCTION_WORDS | MONTHS.keys() | words_of("monday tuesday wednesday thursday friday saturday sunday")
+_IN_ORDER = 0.75
 _REACH = 4  # More words than the claim's predicate has, in which a sentence may say the same.
 
 Name = frozenset[str]
@@ -75,6 +76,30 @@ def says_more_often(claim: str, evidence: str) -> bool:
         if low not in FUNCTION_WORDS and word not in names
     ]
     return any(count > max(1, own[word]) for word, count in Counter(predicate).items())
+
+
+def says_in_another_order(claim: str, evidence: str) -> bool:
+    """Whether fewer than three in four of the claim's content words come in the order of the evidence.
+
+    "It is 19 km south of Guatemala City" has all words of "It is 303 km north of Guatemala City, and 19 km south of
+    Uaxactun", and none of what they say.
+    """
+    claimed, own = _content(_read(claim)), _content(_read(evidence))
+    return _longest_common(claimed, own) < _IN_ORDER * len(claimed)
+
+
+def _content(text: _Words) -> list[str]:
+    return [word for low, word in zip(text.low, text.stems, strict=True) if low not in FUNCTION_WORDS]
+
+
+def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
+    """The length of the longest common subsequence."""
+    row = [0] * (len(second) + 1)
+    for one in first:
+        before = 0
+        for at, other in enumerate(second, 1):
+            before, row[at] = row[at], before + 1 if one == other else max(row[at], row[at - 1])
+    return row[-1]
 
 
 def _where_it_says(own: _Words, predicate: Sequence[str], low: Sequence[str]) -> int | None:

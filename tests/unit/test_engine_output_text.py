@@ -194,3 +194,16 @@ def test_what_only_began_like_a_call_is_prose_when_the_text_ends() -> None:
     cut = with_tools(f"See. {CALL[:50]}")
     cut.finish()
     assert sentences(cut) == ["See."]
+
+
+def test_the_place_behind_the_last_sentence_is_that_of_the_open_one_or_the_end_without_what_ended_it() -> None:
+    tokenizer = byte_level()
+    ids = tokenizer("Far off. So near", add_special_tokens=False)["input_ids"]
+    draft = OutputText(tokenizer, SPLITTER, [5, 6], (), 0)
+    write(draft, ids, {len(ids)})
+    start, keep = draft.start_of(1)
+    assert (draft.text[start:], draft.end_of(keep)) == ("So near", len("Far off."))
+    draft.append(token(tokenizer.eos_token_id))
+    draft.finish()
+    assert draft.start_of(2) == (len("Far off. So near"), len(ids))
+    assert draft.start_of(1) == (start, keep)

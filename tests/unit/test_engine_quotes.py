@@ -19,10 +19,12 @@ from ewe.engine.detokenizer import Detokenizer
 from ewe.engine.quoting import written
 from ewe.engine.stream_events import StreamEvent
 from ewe.policies import ewe as policy_ewe
+from ewe.policies import replacements
 from ewe.policies.replacements import settled
 from ewe.server.answers import ewe_result
 from ewe.text.check_result import REPEATS
 from ewe.text.quotation import Quotation
+from ewe.text.search_text import asks_for_all
 from ewe.types import (
     Claim,
     Evidence,
@@ -205,6 +207,51 @@ def test_a_quotation_follows_where_a_text_goes_in_circles_but_none_follows_anoth
 
 
 @pytest.mark.parametrize(
+    ("prompt", "script", "stop", "text"),
+    [
+        (PROMPT, "Good.\x00", (), f"Good. {FOUND}"),
+        (PROMPT, "Good. \x00", (), f"Good. {FOUND}"),
+        (PROMPT, "Good. Aa. Bb. Ab.\x00", (), "Good. Aa. Bb. Ab."),
+        (PROMPT, "Good\x00", (), "Good"),
+        (PROMPT, "Good. Ab. Aa", ("Aa",), "Good. Ab. "),
+        (PROMPT, "Good.\x00", (". A",), "Good."),
+        (PROMPT, "1. Aa.\n2. Bb.\x00", (), "1. Aa.\n2. Bb."),
+        ("Tell me in one sentence about Dia Bee:", "Good.\x00", (), "Good."),
+        ("When was Dia Bee found:", "Good.\x00", (), "Good."),
+    ],
+)
+@pytest.mark.parametrize("mode", ["blocking", "optimistic"])
+def test_an_overview_that_ends_too_early_goes_on_behind_a_quotation(
+    monkeypatch: pytest.MonkeyPatch, mode: str, prompt: str, script: str, stop: tuple[str, ...], text: str
+) -> None:
+    monkeypatch.setattr(replacements, "_is_held", lambda answer: asks_for_all(answer.question))
+    bench = Bench(config(mode=mode), None, Answers({}), lambda context, units: following(script, context))
+    bench.add("a", prompt, SamplingParams(max_tokens=120, stop=stop), documents=[FACTS])
+    generation = bench.run()["a", 0]
+    assert generation.text == text
+    assert [sentence.text for sentence in generation.sentences if sentence.quotes] == [FOUND] * (FOUND in text)
+    assert ALPHABET.index("\x00") not in generation.token_ids[:-1]
+
+
+def following(script: str, context: str) -> str:
+    """The next character of a text that ends behind a quotation."""
+    return "\x00" if FOUND in context else script[len(context[context.rindex(":") + 1 :])]
+
+
+@pytest.mark.parametrize(
+    ("on_exhausted", "text", "why"),
+    [("quote", f"Good. {FOUND}", ["drop", "quote"]), ("keep_best", "Good. ", ["drop", "drop"])],
+)
+def test_a_sentence_that_never_ends_but_repeats_itself_gives_way(on_exhausted: str, text: str, why: list[str]) -> None:
+    script = "Good. Ab" + " cd cd" * 40
+    generation = remembering(
+        config(on_exhausted=on_exhausted), lambda context, units: following(script, context), Answers({})
+    )
+    assert generation.text == text
+    assert reasons(generation) == why
+
+
+@pytest.mark.parametrize(
     ("params", "quotes"),
     [
         (SamplingParams(max_tokens=len(FOUND)), True),
@@ -258,9 +305,9 @@ def test_a_text_with_a_control_token_is_not_quoted() -> None:
 
 
 def chatter(context: str, units: tuple[str, ...]) -> str:
-    if context.endswith("."):
-        return " "
     choice = number(context, units)
+    if context.endswith("."):
+        return "\x00" if choice % 5 == 0 else " "
     if context.endswith(". "):
         return "ABCDEFGHIJ"[choice % 10]
     return "." if choice % 6 == 0 and context[-1] != " " else "abcdefghij "[choice % 11]
@@ -290,11 +337,18 @@ class Facts:
     mode=st.sampled_from(["blocking", "optimistic"]),
     ahead=st.booleans(),
     stop=st.sampled_from([(), (". A",), ("abc", "e.")]),
+    held=st.booleans(),
     schedule=st.lists(st.integers(0, 3), max_size=40),
 )
 def test_streams_keep_their_promises_and_blocks_come_back(
-    salt: int, mode: str, ahead: bool, stop: tuple[str, ...], schedule: list[int]
+    salt: int, mode: str, ahead: bool, stop: tuple[str, ...], held: bool, schedule: list[int]
 ) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replacements, "_is_held", lambda answer: held)
+        _keep_promises(salt, mode, ahead, stop, schedule)
+
+
+def _keep_promises(salt: int, mode: str, ahead: bool, stop: tuple[str, ...], schedule: list[int]) -> None:
     values = config(mode=mode).model_dump() | {"scheduler": {"async_scheduling": ahead}}
     bench = GatedBench(Config.from_mapping(values), Library(), Facts(salt), chatter, num_blocks=150)
     bench.runner.strength = 6.0

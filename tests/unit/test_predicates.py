@@ -2,7 +2,7 @@
 
 import pytest
 
-from ewe.verification.predicates import says_more_often, tells_of_another
+from ewe.verification.predicates import says_in_another_order, says_more_often, tells_of_another
 
 GROUP = "Group Q is a twin-pyramid complex, and is one of the largest at Tikal."
 PARENTS = "Al was a welder for pipe construction companies and Evelyn was a field office manager."
@@ -57,3 +57,12 @@ def test_a_word_that_is_said_more_often_than_the_evidence_has_it() -> None:
     assert says_more_often("The episode is a series of the drama series.", evidence)
     assert not says_more_often("The series is a drama series.", evidence)  # once in what is said of it
     assert not says_more_often("The episode is the second of the season.", evidence)
+
+
+def test_words_that_come_in_another_order() -> None:
+    evidence = "Tikal: It is 303 km north of Guatemala City and 19 kilometres (12 mi) south of Uaxactun."
+    assert says_in_another_order("It is 19 kilometres (12 mi) south of Guatemala City.", evidence)
+    assert not says_in_another_order("Tikal is 19 kilometres (12 mi) south of Uaxactun.", evidence)
+    pie = "Home Made Mince Pie is a silent short comedy produced in 1910 by the Thanhouser Company."
+    assert not says_in_another_order("In 1910 Home Made Mince Pie was produced by the Thanhouser Company.", pie)
+    assert not says_in_another_order("", pie)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from ewe.text.english import FUNCTION_WORDS, PERSONAL, PREPOSITIONS, words_of
-from ewe.text.search_text import asks_for_all, subject_of
+from ewe.text.search_text import subject_of
 from ewe.types import VerificationRequest
 from ewe.verification.extraction.context import sentences_of
 from ewe.verification.extraction.expletives import is_expletive
@@ -123,7 +123,8 @@ def _topic(request: VerificationRequest) -> _Topic:
 
 def _title_asked_for(prompt: str) -> Name | None:
     """What a prompt wants to be told about, where all of it is a name: "Where the Streets Have No Name"."""
-    subject = subject_of(prompt) if asks_for_all(prompt) else ""
+    subject = subject_of(prompt)
+    subject = subject if subject != prompt else ""
     parts = subject.removeprefix("the ").split()
     is_name = bool(parts) and parts[0][0].isupper() and "," not in subject and len(parts) <= _MOST_TITLE_WORDS
     if is_name and all(part[0].isupper() or part[0].isdigit() or part in FUNCTION_WORDS for part in parts):
