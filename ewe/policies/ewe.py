@@ -17,7 +17,7 @@ from ewe.engine.effects import (
 from ewe.engine.policy_answer import Answer
 from ewe.engine.sentence_checks import SentenceState
 from ewe.policies.rag import remember_question
-from ewe.policies.replacements import GoesBack, draw, drop, leave_circle, lengthen, quote, settled
+from ewe.policies.replacements import GoesBack, draw, drop, leave_circle, lengthen, may_quote, quote, settled
 from ewe.text.check_result import CODE, REPETITIONS
 from ewe.text.search_text import subject_of
 from ewe.text.sentences import code_blocks, is_inside
@@ -102,8 +102,8 @@ def _goes_back(answer: Answer, settings: FeedbackConfig, check: Verified, droppe
 
 def _replace(answer: Answer, settings: FeedbackConfig, check: Verified, dropped: set[int]) -> GoesBack:
     """Drops what repeats; what repeats again ends the text, or gives way to a quotation that follows none."""
-    may_quote = settings.on_exhausted in ("auto", "quote") and not answer.is_quoted(check.sentence - 1)
-    if check.sentence in dropped and may_quote and (yield from quote(answer, check.sentence, check.result)):
+    is_second = check.sentence in dropped and not answer.is_quoted(check.sentence - 1)
+    if is_second and may_quote(answer, settings) and (yield from quote(answer, check.sentence, check.result)):
         return True
     return (yield from drop(answer, check, dropped))
 
@@ -118,8 +118,7 @@ def _rewrite(answer: Answer, settings: FeedbackConfig, check: Verified, dropped:
         if (yield from draw(answer, settings, check.sentence)) and answer.is_finished:
             yield from _verify(answer, settings)  # what follows the sentence
         return True
-    may_quote = settings.on_exhausted in ("auto", "quote") and not answer.has_grammar
-    if may_quote and (yield from quote(answer, check.sentence, check.result)):
+    if may_quote(answer, settings) and (yield from quote(answer, check.sentence, check.result)):
         return True
     if settings.on_exhausted in ("drop", "quote") and not answer.has_grammar:
         return (yield from drop(answer, check, dropped))

@@ -63,6 +63,11 @@ def _rank(answer: Answer, wording: Wording, result: VerificationResult) -> tuple
     return not fails, result.verdict is Verdict.SUPPORTED, near, wording.mean_logprob
 
 
+def may_quote(answer: Answer, settings: FeedbackConfig) -> bool:
+    """Whether quotations may stand in the place of what fails."""
+    return settings.on_exhausted in ("auto", "quote") and not answer.has_grammar
+
+
 def quote(answer: Answer, sentence: int, result: VerificationResult) -> GoesBack:
     """Puts the best sentence of the evidence in a sentence's place, if there is one."""
     for quotation in answer.quotations(sentence, result)[:_QUOTES_TRIED]:
@@ -73,11 +78,11 @@ def quote(answer: Answer, sentence: int, result: VerificationResult) -> GoesBack
 
 def lengthen(answer: Answer, settings: FeedbackConfig) -> Steps:
     """Puts a quotation behind an overview that the model ended after very few sentences; it writes on after that."""
-    may_quote = settings.on_exhausted in ("auto", "quote") and _is_held(answer) and not answer.has_grammar
     is_short = answer.has_ended_itself and 0 < len(answer.sentences) < _FEWEST_SENTENCES and answer.is_settled
     text = answer.text.text.rstrip()
     is_prose = text.endswith((".", "!", '"', "”")) and not _IN_A_LIST.search(text)
-    if may_quote and is_short and is_prose and not asks_for_length(answer.question):
+    may_grow = _is_held(answer) and may_quote(answer, settings) and not asks_for_length(answer.question)
+    if is_short and is_prose and may_grow:
         yield from quote(answer, len(answer.sentences), VerificationResult())
 
 
@@ -87,8 +92,11 @@ def leave_circle(answer: Answer, settings: FeedbackConfig, dropped: set[int]) ->
     is_circle = settings.on_repeat == "drop" and answer.is_settled and answer.goes_in_circles
     if not is_circle or answer.has_grammar or is_inside(len(answer.text.text), code_blocks(answer.text.text)):
         return False
-    may_quote = settings.on_exhausted in ("auto", "quote")
-    if sentence in dropped and may_quote and (yield from quote(answer, sentence, VerificationResult())):
+    if (
+        sentence in dropped
+        and may_quote(answer, settings)
+        and (yield from quote(answer, sentence, VerificationResult()))
+    ):
         return True
     yield Rewind(sentence, "drop")
     if sentence in dropped:
