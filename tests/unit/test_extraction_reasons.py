@@ -188,3 +188,33 @@ def test_a_sentence_that_loops_states_nothing():
         [VerificationRequest("", "", "The company that was sued moved to Oslo in 1931.")]
     )
     assert found
+
+
+@pytest.mark.parametrize(
+    ("before", "sentence", "repeats"),
+    [
+        ('1. "Devotion to duty" (1954 Honours)\n', '2. "Devotion to duty" (1954 Honours)', True),
+        ("**Change of the whole system**:\n\n", "**Change of the whole system**:", True),
+        ("**Change of the whole system**:\n\n", "**Change of another system**:", False),
+        ("Of course!\n\n", "Of course!", False),
+        ("", '2. "Devotion to duty" (1954 Honours)', False),
+    ],
+)
+def test_what_states_nothing_may_be_said_once(before: str, sentence: str, repeats: bool) -> None:
+    [found] = WholeSentences().extract([VerificationRequest("", before, sentence)])
+    assert not found
+    assert (found.reason == "repeats an earlier sentence") is repeats
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "According to the context provided, ",
+        "Based on the information provided in the context, ",
+        "From the given documents, ",
+        "Based on the information given in the passages above, ",
+    ],
+)
+def test_where_a_claim_is_from_is_no_part_of_it(opening: str) -> None:
+    [claim] = claims(f"{opening}Ada Lind was born in Oslo in 1931.")
+    assert claim.text == "Ada Lind was born in Oslo in 1931."

@@ -14,10 +14,11 @@ _LABEL = re.compile(
 )
 _TITLE = re.compile(r"(?:\*\*|__)?([^:.?!;\n*]{2,60}?)(?:\*\*|__)?(?::|\s[-–—])(?:\*\*|__)?\s+(?=\S)")
 _SOURCES = r"(?:passages?|texts?|context|articles?|documents?|sources?|excerpts?|evidence|information|search results?)"
+_GIVEN = r"(?: (?:provided|given|above))?"
+_THE = r"(?:the |these |this )?(?:(?:provided|given|above|first|second|third|retrieved) )*"
 _ACCORDING = (
-    rf"(?:according to|based on|as (?:stated|mentioned|noted|described) in|from)"
-    rf" (?:the |these |this )?(?:(?:provided|given|above|first|second|third|retrieved) )*{_SOURCES}"
-    rf"(?: (?:provided|given|above))?(?: ?\[?\d+\]?)?(?: (?:provided|given|above))?"
+    r"(?:according to|based on|as (?:stated|mentioned|noted|described) in|from) "
+    rf"{_THE}{_SOURCES}{_GIVEN}(?: ?\[?\d+\]?)?{_GIVEN}(?: (?:in|from|by) {_THE}{_SOURCES}{_GIVEN})?"
 )
 _CONNECTIVE = re.compile(
     r"(?:however|in conclusion|in summary|to summari[sz]e|to conclude|therefore|moreover|furthermore|additionally"

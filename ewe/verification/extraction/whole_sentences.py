@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ewe.text.check_result import REPEATS
 from ewe.text.language import is_english
+from ewe.text.words import words
 from ewe.types import Claim, SentenceClaims, VerificationRequest
 from ewe.verification.extraction import reasons
 from ewe.verification.extraction.clauses import split_clauses
@@ -15,6 +16,7 @@ from ewe.verification.extraction.repeats import adds_nothing, content_key
 from ewe.verification.extraction.statements import why_no_statement
 from ewe.verification.predicates import tells_of_another
 
+_FEWEST_WORDS = 4  # Of what states nothing and is said again.
 _MOST_NAME_WORDS = 4  # What naming the pronoun of an earlier sentence may add to its words.
 
 
@@ -40,7 +42,7 @@ class WholeSentences:
         stated = _stated(request, self._clauses)
         if stated and _is_repeated(request, [claim.text for claim in stated], self._clauses):
             return SentenceClaims(reason=REPEATS)
-        return stated
+        return SentenceClaims(reason=REPEATS) if not stated and _is_said_again(request) else stated
 
 
 def _stated(request: VerificationRequest, with_clauses: bool) -> SentenceClaims:
@@ -66,6 +68,16 @@ def _claim(request: VerificationRequest, piece: Clause, lead: Lead) -> Claim:
 
 def _adds_nothing(claim: str, earlier: str) -> bool:
     return adds_nothing(content_key(claim), content_key(earlier)) and not tells_of_another(claim, earlier)
+
+
+def _is_said_again(request: VerificationRequest) -> bool:
+    """Whether an earlier sentence has the same words, whatever their list marks are."""
+    own = _own_words(request.sentence)
+    return len(own) >= _FEWEST_WORDS and any(_own_words(one) == own for one in sentences_of(request.preceding))
+
+
+def _own_words(sentence: str) -> list[str]:
+    return words(sentence[lead_of(sentence).end :])
 
 
 def _is_repeated(request: VerificationRequest, claims: Sequence[str], with_clauses: bool) -> bool:
