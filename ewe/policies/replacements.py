@@ -10,8 +10,8 @@ from ewe.config import FeedbackConfig
 from ewe.engine.effects import Draw, End, Judge, Quote, Remember, Rewind, Steps, Take, Verified, Write
 from ewe.engine.policy_answer import Answer
 from ewe.text.check_result import REPETITIONS
+from ewe.text.overviews import asks_for_all, asks_for_length
 from ewe.text.quotation import num_shared
-from ewe.text.search_text import asks_for_all, asks_for_length
 from ewe.text.sentences import code_blocks, is_inside
 from ewe.types import Lane, Verdict, VerificationResult
 

@@ -15,29 +15,21 @@ _MAY = (
 )
 _TEXTS = (
     r"overview|summary|article|paragraph|description|introduction|essay|text|biography|account|report|story|history|"
-    r"timeline|chronology|outline|profile|sketch|bio|"
+    r"timeline|chronology|outline|profile|sketch|bio|rundown|(?:brief|short)\s+life|"
     r"information|info|facts?|details?|sentences?|words|lines|everything|something|more|bit|lot|all"
 )
 _TEXT = rf"(?:\s+(?:(?!how|what|why|who|when|where|about|of|on)[\w-]+\s+){{0,3}}?(?:{_TEXTS}))?"
 _VERB = r"(?:tell|give|write|explain|describe|summari[sz]e|introduce|talk|read|hear|find\s+out)"
 _TELL = rf"{_MAY}{_VERB}(?:\s+(?:to\s+)?(?:me|us))?{_TEXT}"
 _KNOW = (
-    r"(?:what\s+(?:do|can|could|would)\s+(?:you|i)|what\s+is\s+there\s+to|i\s+want\s+to|all\s+(?:that\s+)?you)"
+    r"(?:what\s+(?:do|can|could|would)\s+(?:you|i)|what\s+is\s+there\s+to|i\s+want\s+to|i(?:'d|\s+would)\s+like\s+to|"
+    r"all\s+(?:that\s+)?you)"
     r"\s+(?:know|tell|say)(?:\s+(?:me|us))?"
 )
 _ASKING = re.compile(
-    rf"{_POLITE}{_LENGTH}{_POLITE}(?:{_TELL}|{_KNOW})\s+(?:about|of|on|regarding|concerning)\s+",
+    rf"{_POLITE}{_LENGTH}{_POLITE}(?:(?:{_TELL}|{_KNOW})\s+(?:about|of|on|regarding|concerning)|{_TELL}(?<=introduction)\s+to)\s+",
     re.IGNORECASE,
 )
-
-_IS = r"(?:'s|’s|\s+(?:is|was|are|were))\s+"
-_WHO = re.compile(rf"(?i:who|what){_IS}[A-Z][\w.-]*(?:\s+(?:[A-Z][\w.-]*|of|the|de|van|von|\w))*\s*\?*\Z")
-_STORY = re.compile(
-    rf"what{_IS}(?:the|his|her|its|their)\s+(?:\w+\s+){{0,2}}"
-    r"(?:story|history|plot|background|biography|life|career|legacy)\s+(?:of|behind)\s",
-    re.IGNORECASE,
-)
-_LENGTH_ASKED = re.compile(r"\b(?:sentences?|words?|lines?|brief(?:ly)?|tl;?dr|one-liner)\b", re.IGNORECASE)
 
 
 def subject_of(request: str) -> str:
@@ -50,20 +42,6 @@ def subject_of(request: str) -> str:
     match = _ASKING.match(last)
     subject = last[match.end() :].rstrip(" .!?") if match else ""
     return topic + line + subject if subject else request
-
-
-def asks_for_all(request: str) -> bool:
-    """Whether a request asks for what there is to say of a subject, not for one thing.
-
-    "Tell me about ...", "Who was Ada Lind?", "What is the early history of ...?".
-    """
-    last = request.strip().rpartition("\n")[2]
-    return subject_of(request) != request or bool(_WHO.match(last) or _STORY.match(last))
-
-
-def asks_for_length(request: str) -> bool:
-    """Whether a request says how long the answer is to be, like "in one sentence" or "briefly"."""
-    return _LENGTH_ASKED.search(request) is not None
 
 
 # Fewer than the function words: "first", "born" or "founded" may be what a question is about.

@@ -23,8 +23,8 @@ from ewe.policies import replacements
 from ewe.policies.replacements import settled
 from ewe.server.answers import ewe_result
 from ewe.text.check_result import REPEATS
+from ewe.text.overviews import asks_for_all
 from ewe.text.quotation import Quotation
-from ewe.text.search_text import asks_for_all
 from ewe.types import (
     Claim,
     Evidence,
