@@ -3,7 +3,8 @@
 A store of long-term memories with vectors, histories and deletions, a datastore built from files with a BM25 and a
 dense index, and a folder of encoded units. The file is drawn first, then the bit, so that small files are hit as often
 as large ones. Each time the store is copied, one bit of one of its files is flipped, and all that it holds is asked
-for: by scanning, by id, by search, memory by memory with its history, unit by unit.
+for: by scanning, by id, by search, memory by memory with its history, unit by unit. Of what `ewe index info` says the
+texts count, not how many passages it counts per file and source.
 
 altered: flips after which something was returned that was never written, the figure that has to be 0. lost: flips after
 which something was missing and nothing said so. misranked: flips after which a search found others of what was
@@ -158,8 +159,8 @@ def ask_datastore(folder: Path) -> Answers:
         return answer
 
     def told() -> Records:
-        facts = {name: value for name, value in info(folder).items() if name not in ("bytes", "indexes")}
-        return map(repr, facts.items())
+        facts = {name: value for name, value in info(folder).items() if name not in ("bytes", "indexes", "read")}
+        return map(repr, {**facts, "largest_sources": sorted(facts["largest_sources"])}.items())
 
     return {"scan": scanned, "found: by words": searched(0), "found: by vectors": searched(1), "info": told}
 

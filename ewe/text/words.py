@@ -6,6 +6,7 @@ from functools import lru_cache
 
 # A number with its inner separators ("1,904", "3.5"), or letters and digits with inner apostrophes.
 _WORD = re.compile(r"\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+(?:['’][^\W_]+)*")
+_ASCII_WORD = re.compile(r"\d+(?:[.,]\d+)*(?![a-z0-9])|[a-z0-9]+(?:'[a-z0-9]+)*")  # the same in half of the time
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 # Thai, Lao, Burmese, Khmer, kana, and Han characters.
@@ -17,7 +18,9 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(character for character in decomposed if not unicodedata.combining(character))
+    for mark in filter(unicodedata.combining, set(decomposed)):
+        decomposed = decomposed.replace(mark, "")
+    return decomposed
 
 
 def words(text: str) -> list[str]:
@@ -26,7 +29,9 @@ def words(text: str) -> list[str]:
     Then the pairs of neighbouring characters of scripts without spaces, as search engines index them.
     """
     folded = fold(text)
-    stretches = () if folded.isascii() else _WITHOUT_SPACES.findall(folded)
+    if folded.isascii():
+        return list(map(_normal, _ASCII_WORD.findall(folded)))
+    stretches = _WITHOUT_SPACES.findall(folded)
     parts = [_normal(match) for match in _WORD.findall(_WITHOUT_SPACES.sub(" ", folded) if stretches else folded)]
     for stretch in stretches:
         parts += [stretch[place : place + 2] for place in range(max(1, len(stretch) - 1))]

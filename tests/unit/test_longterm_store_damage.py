@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,21 @@ def damage(folder: Path, *statements: str) -> None:
         connection.execute(statement)
     connection.commit()
     connection.close()
+
+
+def damage_index(folder: Path, index: str, place: int, mask: int = 0) -> None:
+    """Flips bits in the last byte of an index's entry, the number of a row; without a mask doubles the next entry."""
+    file = folder / "memories.sqlite"
+    with closing(sqlite3.connect(file)) as connection:
+        [(page,)] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (index,)).fetchall()
+        [(size,)] = connection.execute("PRAGMA page_size").fetchall()
+    data, start, pointer = bytearray(file.read_bytes()), size * (page - 1), size * (page - 1) + 8 + 2 * place
+    if mask:
+        entry = start + int.from_bytes(data[pointer : pointer + 2], "big")
+        data[entry + data[entry]] ^= mask
+    else:
+        data[pointer : pointer + 2] = data[pointer + 2 : pointer + 4]
+    file.write_bytes(data)
 
 
 def get(store: MemoryStore) -> object:
@@ -147,10 +163,44 @@ def test_an_index_of_the_database_is_mended(folder: Path) -> None:
         "PRAGMA writable_schema = ON",
         "UPDATE sqlite_schema SET sql = replace(sql, 'IS NULL', 'IS NOT NULL') WHERE name = 'memories_without_vector'",
     )
-    with MemoryStore.open(folder, read_only=False) as store:
+    with MemoryStore.open(folder, read_only=False, checked=False) as store:
         assert "missing from index memories_without_vector" in store.verify()[0]
         assert store.mend() == ["the database's indexes are made again from its tables"]
         assert store.verify() == []
+
+
+@pytest.mark.parametrize(
+    "index", ["memories_by_cell", "sqlite_autoindex_memories_1", "sqlite_autoindex_scopes_1", "deletions_by_scope"]
+)
+def test_a_store_whose_index_is_damaged_is_not_opened_until_it_is_mended(folder: Path, index: str) -> None:
+    with MemoryStore.open(folder, read_only=False) as store:
+        store.delete(BOB, ["m1"], at=3.0, reason="asked for")
+        whole = [store.scopes(), *(list(store.scan([scope])) for scope in store.scopes())]
+    damage_index(folder, index, 0)
+    for read_only in (True, False):
+        with pytest.raises(DatastoreError, match=r"memories\.sqlite is damaged .*'ewe memory check --repair"):
+            MemoryStore.open(folder, read_only)
+    with MemoryStore.open(folder, read_only=False, checked=False) as store:
+        assert store.mend() == ["the database's indexes are made again from its tables"]
+    with MemoryStore.open(folder) as store:
+        assert [store.scopes(), *(list(store.scan([scope])) for scope in store.scopes())] == whole
+
+
+def test_a_damaged_schema_is_named(folder: Path) -> None:
+    file = folder / "memories.sqlite"
+    file.write_bytes(file.read_bytes().replace(b"memories (scope, cell)", b"memories (scope, \xcbell)"))
+    with pytest.raises(DatastoreError, match=r"memories\.sqlite: it is damaged: restore it from a copy"):
+        MemoryStore.open(folder)
+
+
+def test_a_memory_that_an_index_leads_to_twice_or_wrongly_is_not_returned(folder: Path) -> None:
+    """The file as it is when an index is damaged after the store was opened."""
+    damage_index(folder, "memories_by_cell", 0)
+    damage_index(folder, "sqlite_autoindex_memories_1", 1, mask=1)  # from m1, which is row 2, to row 3, which is m2
+    with MemoryStore.open(folder, checked=False) as store:
+        for read in (lambda: store.history(ANN, "m1"), lambda: get(store), lambda: list(store.scan([ANN]))):
+            with pytest.raises(DatastoreError, match=r"memories\.sqlite is damaged"):
+                read()
 
 
 def test_a_damaged_memory_stays_damaged_until_it_is_deleted(folder: Path) -> None:

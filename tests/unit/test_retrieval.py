@@ -30,6 +30,12 @@ def test_words_keep_numbers_and_names_whole():
     ]  # fmt: skip
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.text("ab1290.,'-_ \n", max_size=30) | st.text(st.characters(codec="ascii"), max_size=30))
+def test_words_of_plain_text_are_those_beside_other_letters(text):
+    assert [*words(text), "ø"] == words(f"{text} ø")
+
+
 def test_title_and_text_are_both_searched_in_a_batch():
     retriever = BM25Retriever(PASSAGES)
     assert isinstance(retriever, Retriever)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ewe.errors import DatastoreError
+from ewe.retrieval.ingest.datastore_info import info
 from ewe.retrieval.store import PassageStore
 from ewe.retrieval.store import passage_store as store_module
 from ewe.types import Passage
@@ -261,6 +263,25 @@ def test_lost_and_renumbered_rows_are_found(store: PassageStore, statement: str)
     with PassageStore.open(store.folder) as opened:
         [problem] = opened.verify()
         assert "is damaged" in problem
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM passages WHERE rowid = 1", "UPDATE state SET passages = 7"])
+def test_a_scan_that_misses_rows_says_so(store: PassageStore, statement: str) -> None:
+    store.add(passages(3))
+    store.close()
+    with closing(sqlite3.connect(database(store), isolation_level=None)) as connection:
+        connection.execute(statement)
+    with PassageStore.open(store.folder) as opened, pytest.raises(DatastoreError, match=r"it counts \d passages"):
+        list(opened.scan())
+
+
+def test_the_name_of_a_source_is_told_as_it_was_written(store: PassageStore) -> None:
+    store.add(passages(3))
+    store.close()
+    with closing(sqlite3.connect(database(store), isolation_level=None)) as connection:
+        connection.execute("UPDATE passages SET source = 'altered' WHERE rowid = 2")
+    with pytest.raises(DatastoreError, match="damaged at row 2"):
+        info(store.folder)
 
 
 def test_damaged_and_foreign_files_are_refused_by_name(store: PassageStore, tmp_path: Path) -> None:

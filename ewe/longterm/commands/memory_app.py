@@ -211,7 +211,7 @@ def check_command(
     ] = False,
 ) -> None:
     """Check the store for damage and lost history. Exit code 1 if there is any, with --repair if any is left."""
-    with _open(store, read_only=not repair) as opened:
+    with _open(store, read_only=not repair, checked=False) as opened:
         problems = opened.verify()
         for problem in problems:
             print(clean(problem))
@@ -233,10 +233,10 @@ def scrub_command(store: MemoryPlace) -> None:
     print(f"{store} is scrubbed")
 
 
-def _open(place: str, read_only: bool = True) -> MemoryStore:
+def _open(place: str, read_only: bool = True, checked: bool = True) -> MemoryStore:
     from ewe.longterm.store import MemoryStore
 
-    return MemoryStore.open(place, read_only)
+    return MemoryStore.open(place, read_only, checked)
 
 
 def _as_it_was(memory: Memory, revisions: Sequence[Revision], as_of: datetime | None) -> Memory:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ewe.errors import DatastoreError
 from ewe.longterm.store.memory_session import MemorySession, VectorIndex
 from ewe.longterm.store.schema import SQLITE
 from ewe.longterm.store.upgrades import DELETIONS_STAY, REVISIONS_STAY, from_version_4
@@ -32,6 +33,10 @@ INSERT INTO state VALUES (1, '', 0);
 """  # noqa: S608
 
 
+_OF_MEMORIES = ("sqlite_schema", "scopes", "memories", "revisions", "deletions", "voices", "encoder", "cells")
+"""The tables whose damage would lose, double or mix up memories; by words and postings they are only ranked."""
+
+
 class MemoryFile(FileSession, MemorySession):
     """The SQLite store in a folder; `MemorySession` says what its methods are for."""
 
@@ -46,6 +51,20 @@ class MemoryFile(FileSession, MemorySession):
         private=True,  # what people told is nobody else's business
         upgrades={4: from_version_4},
     )
+
+    def check(self) -> None:
+        """Compares the tables of memories with their indexes; takes about 2 microseconds for each memory.
+
+        A row has a checksum, but the entry of an index by which it is found, or not found, has none.
+        """
+        for table in _OF_MEMORIES:
+            [(message,), *_] = self.query(f"PRAGMA integrity_check({table})")
+            if message != "ok":
+                place = message.splitlines()[-1]
+                raise DatastoreError(
+                    f"{self.file} is damaged ({place}): 'ewe memory check --repair {self.folder}' makes its indexes "
+                    "again; where that does not help, restore the store from a copy"
+                )
 
     def new_numbers(self, count: int) -> Sequence[int]:
         """The numbers that AUTOINCREMENT comes to next."""

@@ -70,6 +70,9 @@ class MemorySession(Session):
             f"delete that memory; 'ewe memory check {self.name}' names all damage"
         )
 
+    def check(self) -> None:
+        """Raises DatastoreError if the database is damaged where memories are found; a server looks after its own."""
+
     @abstractmethod
     def new_numbers(self, count: int) -> Sequence[int]:
         """Numbers of new memories, each given once; belongs inside a transaction."""

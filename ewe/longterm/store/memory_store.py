@@ -85,18 +85,21 @@ class MemoryStore(MemoryReader):
         return cls.open(path, read_only=False)
 
     @classmethod
-    def open(cls, path: str | Path, read_only: bool = True) -> Self:
+    def open(cls, path: str | Path, read_only: bool = True, checked: bool = True) -> Self:
         """The store in a folder or behind a URL.
 
-        Raises DatastoreError if there is none, or another process writes to the folder.
+        checked: only if memories can be found as they were written; without, what is damaged can be looked at and
+        mended. Raises DatastoreError if there is none, it is damaged so, or another process writes to the folder.
         """
         store = cls(_database(path)(path, read_only))
-        if not read_only:
-            try:
+        try:
+            if checked:
+                store._session.check()
+            if not read_only:
                 store._recover()
-            except BaseException:
-                store.close()
-                raise
+        except BaseException:
+            store.close()
+            raise
         return store
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ class MemoryReader:
             row = self._row(scope, memory_id)
             if row is None:
                 raise missing(memory_id)
+            intact_memories(self._session, [row])
             return intact_history(self._session, row)
 
     def scan(self, scopes: Sequence[Scope] | None = None) -> Iterator[Memory]:
@@ -196,7 +198,12 @@ class MemoryReader:
             f"{SELECT_MEMORY} WHERE {IN_SCOPE} AND id = ?",
             (scope.user, scope.agent, memory_id),
         )
-        return stored(rows)[0]._replace(user=scope.user, agent=scope.agent) if rows else None
+        if not rows:
+            return None
+        row = stored(rows)[0]._replace(user=scope.user, agent=scope.agent)
+        if row.values[0] != memory_id:
+            raise self._session.damaged(f"the index that leads from memory {memory_id!r} to {row.name}")
+        return row
 
     def _page(
         self,
@@ -219,6 +226,8 @@ class MemoryReader:
                 (after, *numbers, *then, limit, offset),
             )
             rows = stored(page_rows)
+            if any(second.number <= first.number for first, second in pairwise(rows)):
+                raise self._session.damaged("an index, which leads to a memory more than once")
             return [
                 (row.number, memory) for row, memory in zip(rows, intact_memories(self._session, rows), strict=True)
             ]

@@ -22,9 +22,6 @@ def info(path: Path) -> dict[str, Any]:
         ledger = Ledger.of(store)
         settings = ledger.settings() if ledger else {}
         rules = settings.get("rules", {})
-        by_source = store.query(
-            "SELECT source, count(*) FROM passages GROUP BY source ORDER BY count(*) DESC, source LIMIT ?", (_SOURCES,)
-        )
         return {
             "passages": len(store),
             "generation": store.generation,
@@ -33,11 +30,19 @@ def info(path: Path) -> dict[str, Any]:
             "being_built": bool(settings.get("building")),
             "cut": {**rules.get("chunks", {}), **({"dedup": rules["dedup"]} if rules else {})},
             "read": asdict(ledger.counts()) if ledger else {},
-            "largest_sources": dict(by_source),
+            "largest_sources": _largest_sources(store),
             "indexes": {folder.name: _state(folder, store) for folder in sorted(store.index_dir("x").parent.glob("*"))},
             "unfinished_files": ledger.unfinished() if ledger else [],
             "problems": [str(problem) for problem in ledger.problems(_PROBLEMS)] if ledger else [],
         }
+
+
+def _largest_sources(store: PassageStore) -> dict[str, int]:
+    """How many passages there are of each; names are read from passages, which have digests, counts are not checked."""
+    select = "SELECT min(rowid), count(*) FROM passages GROUP BY source ORDER BY count(*) DESC, source LIMIT ?"
+    rows = store.query(select, (_SOURCES,))
+    named = store.rows([rowid for rowid, _ in rows])
+    return {passage.source: count for passage, (_, count) in zip(named, rows, strict=True)}
 
 
 def _state(folder: Path, store: PassageStore) -> str:

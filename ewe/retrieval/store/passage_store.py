@@ -136,11 +136,15 @@ class PassageStore(FileSession):
 
         Rows that are added meanwhile may appear at the end; inside `snapshot()` they do not.
         """
+        found, extent = 0, self._extent()
         for rowid, _, passage in self.scan_digests(after_rowid):
             yield rowid, passage
+            found += 1
+        if not after_rowid and extent == self._extent() and found != extent[1]:
+            raise DatastoreError(f"{self.file} is damaged: it counts {extent[1]} passages, {found} can be read")
 
     def scan_digests(self, after_rowid: int = 0) -> Iterator[tuple[int, bytes, Passage]]:
-        """(rowid, digest, passage) as in `scan`, each digest checked against its passage."""
+        """(rowid, digest, passage) as in `scan`, each digest checked against its passage; they are not counted."""
         statement = f"SELECT rowid, digest, {_COLUMNS} FROM passages WHERE rowid > ? ORDER BY rowid LIMIT {_PAGE}"  # noqa: S608
         while page := self.query(statement, (after_rowid,)):
             for rowid, digest, *values in page:
@@ -214,6 +218,11 @@ class PassageStore(FileSession):
             raise DatastoreError(f"passage {passage.id!r} holds half of a surrogate pair: repair its text") from error
         except TypeError as error:
             raise DatastoreError(f"passage {passage.id!r}: metadata must be JSON ({error})") from error
+
+    def _extent(self) -> tuple[int, int]:
+        """Generation and number of passages: the same ones as long as nobody writes."""
+        [(generation, count)] = self.query("SELECT generation, passages FROM state")
+        return int(generation), int(count)
 
     def _where(self, columns: str, key: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         """The named columns of the passages whose `key` is one of the values, in no particular order."""

@@ -176,6 +176,8 @@ def sqlite_errors(path: Path) -> Iterator[None]:
     """Turns errors of SQLite into a DatastoreError that names `path` and what to do."""
     try:
         yield
+    except UnicodeDecodeError as error:  # SQLite's message quotes a name that is no text any more
+        raise DatastoreError(f"{path}: {_ADVICE[sqlite3.SQLITE_CORRUPT]} ({error})") from error
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
         advice = _ADVICE.get(code & 0xFF, "") if code is not None else ""
