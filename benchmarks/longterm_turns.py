@@ -2,11 +2,11 @@
 
 `longterm_turns.jsonl` holds turns as people write them, each with its memories (text, subject, time, negated or not),
 all written by hand for this: the rules were made on the tuned half and on `longterm_turns_tuned.jsonl`, which was
-written later, much of it in long turns, the last 318 in six batches that were each measured before the rules were
-mended on them; the reporting half was written before the rules, for reporting only. `longterm_turns_fresh.jsonl` was
-written last, in other voices, and labelled by what a reader would keep in whatever words; nothing was made on it but
-that two faults were mended (names with accents, the I of "PL/I"). As `ewe.Memory.add` does, only what the user says is
-read.
+written later, much of it in long turns, of which 318 in six batches that were each measured before the rules were
+mended on them, and the last 165 in freer voices, with what people leave out; the reporting half was written before the
+rules, for reporting only. `longterm_turns_fresh.jsonl` was written in other voices, and labelled by what a reader would
+keep in whatever words; nothing was made on it but that two faults were mended (names with accents, the I of "PL/I"). As
+`ewe.Memory.add` does, only what the user says is read.
 
 An extracted text finds a memory of its turn if it has at least 0.6 of the stems of its content words, begins with the
 same subject (the user, or the same person or thing of theirs), denies if it denies, and is told in the same time.

@@ -7,7 +7,7 @@ _LEADING = re.compile(
     r"sorry|good morning|morning|good evening|not gonna lie|to be fair|turns out|on the other hand|right|look|thing is|"
     r"(?:the )?(?:thing|trouble|problem) (?:with [\w ]{1,24} )?is,|for the late reply|sure(?!,? because)|"
     r"sadly|btw|by the way|tbh|to be honest|honestly|actually|basically|fyi|anyway|in fact|thanks|thx|unfortunately|"
-    r"luckily|because|cause|bc|since you ask|not sure if I ever told you)\b[\s,:!.…]*)+",
+    r"long story short|luckily|because|cause|bc|since you ask|not sure if I ever told you)\b[\s,:!.…]*)+",
     re.IGNORECASE,
 )
 # Somebody who is spoken to, or a remark on the talk itself, in front of what is told.
@@ -19,10 +19,12 @@ _ADDRESS = re.compile(
 )
 # A few words and a comma in front that say neither when, where nor whether: "Fun fact, I ...", "For context, my ...".
 _SAYS_WHEN = (
-    r"(?:\w*(?:day|time|year|month|week|morning|night|summer|winter|spring|autumn|ly)s?|in|at|on|by|from|with|since|after|"
+    r"(?:\w*(?:day|time|end|year|month|week|morning|night|summer|winter|spring|autumn|ly)s?|in|at|on|by|from|with|since|after|"
     r"before|during|until|when|if|as|unless|while|because|now|then|once|back|often|sometimes|tomorrow|maybe|perhaps|"
     r"not|never|here|there|to|of|(?:I|we|my|our|he|she|they|it|you|that)(?:['’]\w+)?)"
 )
+_MINE = re.compile(r"(?:I|we|my|our)\b", re.IGNORECASE)
+_WHEN = re.compile(rf"{_SAYS_WHEN}\b|(?:last|next|this|every|my|our|the) ", re.IGNORECASE)
 _LEAD_IN = re.compile(
     rf"^(?:[\w-]+ ){{1,3}}here, (?=(?:I|we|my|our)\b)|"
     rf"^(?:(?!{_SAYS_WHEN}\b)[\w'’]+ ){{0,2}}(?!{_SAYS_WHEN}\b)[\w'’]+, (?=(?:I|we|my|our)\b)|^for context,? |"
@@ -41,17 +43,15 @@ _TRAILING = re.compile(
     r"[:;]-?[()DP/]+))+(?=[\s.!…]*$)|[\s:;,]+(?=[.!…]*$)",
     re.IGNORECASE,
 )
-# What is added behind a comma without a verb of the same subject: "an oak, about 60 cm across". A list stays whole.
+# What is added behind a comma that is not so: "history, not true crime".
 _AFTERTHOUGHT = re.compile(
-    r"(?<=\w),\s+(?!(?:and|but|or|who|which|where|when|then|since|because|while|until|though|although|as|if|"
-    r"from|in|at|on|for|with|is|are|was|were|has|had)\b|"
-    r"(?![A-Z]\w* (?:is|are|was|were|has|have)\b)[A-Z0-9])[^.;!?]*(?=[.!…]*$)"
+    r"(?<=\w),\s+(?:not|no|never|nothing|maybe|probably|whatever|perhaps)\b[^.;!?]*(?=[.!…]*$)", re.IGNORECASE
 )
-_BEGINS_A_LIST = re.compile(
-    r",(?! (?:not?|more|mostly|mainly|about)\b)[^,]*\b(?:and|or)\b|^[^,]*(?:, (?!not?\b)\S+(?: \S+)?){2,}[\s.!…]*$"
-)
+# "My daughter's boyfriend, Callum, moved in"
+_APPOSITION = re.compile(r"\b((?:[Mm]y|[Oo]ur) (?:[\w'’-]+ ){0,2}[\w-]+), ([A-Z][\w-]+)(?:,| \([^()]*\),)(?= [a-z])")
 _ASIDES = re.compile(
-    r"\s*\([^()]*\)|"
+    r"\s*\((?!\d)[^()]*\)|"
+    r"\s+(?:that )?you (?:suggested|recommended|mentioned|told me about)\b|"
     # "my cousin Lena, who lives in Antwerp, had twins", "a piano, which is odd"
     r",\s+(?:who|whose|which|where)\b[^,.;!?]*(?:,(?=\s+\w)|(?=[.!…]*$))|"
     r",\s+(?:without \w+ing|not that|been \w+ing it|not to mention|let alone)\b[^,.;!?]*(?=[.!…]*$)",
@@ -61,6 +61,7 @@ _ASIDES = re.compile(
 
 def without_asides(sentence: str) -> str:
     """A sentence without what only adds to it, before, inside or behind; what is left says the same of the same."""
+    sentence = _APPOSITION.sub(r"\1 \2", sentence)
     rest = _LEAD_IN.sub("", _ADDRESS.sub("", without_opening(sentence.strip())))
     return _INSERTED.sub("", _ASIDES.sub("", rest))
 
@@ -73,4 +74,9 @@ def without_opening(part: str) -> str:
 def without_ending(part: str) -> str:
     """A statement without what follows only for the task at hand, afterthoughts, smileys and full stops' spaces."""
     rest = _TRAILING.sub("", part).strip()
-    return _AFTERTHOUGHT.sub("", rest) if _BEGINS_A_LIST.search(rest) is None else rest
+    return _AFTERTHOUGHT.sub("", rest)
+
+
+def is_remark_in_front(left: str, right: str) -> bool:
+    """Whether what stands before "I" or "my" says neither when nor where: "Meal plan for one, I lift four times"."""
+    return len(left.split()) > 1 and _MINE.match(right) is not None and _WHEN.match(left) is None

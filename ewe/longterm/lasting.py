@@ -66,8 +66,8 @@ def _is_small_event(statement: str, spoken: list[str]) -> bool:
     )
     if verb in _HAVE:  # "I've put up egg boxes"
         verb = next(iter(spoken[spoken.index(verb) + 1 :]), "")
-        verb = verb if (_is_past(verb) and verb != "got") or verb in _SAME else ""
-    if not verb or verb in _AUXILIARIES | _LASTING:
+        verb = verb if (_is_past(verb) and verb not in ("got", "been")) or verb in _SAME else ""
+    if not verb or verb in _AUXILIARIES | _LASTING or "just" in spoken[:2]:
         return False
     return NUMBER_WORDS.keys().isdisjoint(spoken) and _PLACED.search(statement.partition(verb)[2]) is None
 

@@ -56,10 +56,13 @@ _MOODS_OF_NOW = (
     rf"{_I}(?:['’]m| am|['’]re| are| was| were| feel| felt) {_ADVERBS}{_MOODS}\b(?! to\b)",
     rf"{_I}(?:['’]m| am) (?:a bit|a little|kind of|kinda) \w+|{_I} (?:feel|felt) \w+",
     rf"\b(?:is|are|was|were) {_ADVERBS}{_OTHERS_MOODS}\b|\b{_OUR} (?:hands?|heart|head) (?:is|are|was|were)\b",
+    r"\blike an? \w+[\s.!…]*$|\bhad (?:so much |such |an? )*(?:\w+ )?(?:blast|fun|time)\b|"
+    r"\bmak\w+ an? \w* ?difference\b",
+    r"\bwill be honest\b|\bstay (?:positive|optimistic|strong)\b|\bwith (?:them|it) now\b|\bbeen one\b",
     r"\bnot (?:even |so |too )?sure\b|n['’]t mind\b|\bno (?:idea|clue)\b",
     r"\b(?:look|sound|feel)s?(?: \w+ly)? like\b|\bseems?\b|\bdream(?:t|ed)\b",
     rf"{_NO_TIME}{_I} was (?!{_A_STATE})",
-    rf"^{_OUR} (?:\S+ ){{1,2}}(?:feels?|felt)\b|\balready[\s.!…]*$|\b(?:maybe|perhaps|probably)\b",
+    rf"^{_OUR} (?:\S+ ){{1,2}}(?:feels?|felt)\b|\balready[\s.!…]*$|^(?:\S+ ){{0,3}}(?:maybe|perhaps|probably)\b",
     rf"^{_OUR} (?:\S+ ){{1,3}}(?:was|were) {_ADVERBS}[a-z]+(?<!ed)[\s.!…]*$",
     rf"{_I}(?: am|['’]m| are|['’]re)(?: not| still)* (?!\w+ing (?:in|up))\w+ing[\s.!…]*$",
     rf"{_I} \w+ (?:again|in)[\s.!…]*$",
@@ -96,16 +99,15 @@ _ASKED_AND_TRIED = (
 # What is about nobody or something that was not named, what is no whole statement, and what is not meant.
 _NOT_WHOLE = (
     r"^(?:his|her|their|its|they|he|she|it|hopefully|gotta|got to|need to)\b",
-    r"^(?:knowing|being|seeing|having|bringing|making|starting|relaxing|sharing|hearing|feeling)\b",
     r"^\S+(?: \S+){1,3} (?:it|them|him|her(?= (?:every|on|in|at|to|for|with|and)\b))\b(?! (?:is|was|has)\b)",
-    r"^\W*\d+[.)]\s|\s\d\)\s|\b(?:on|about|with) for (?:an?|some|so|\w+ (?:days?|weeks?|months?|years?))\b",
+    r"\b(?:on|about|with) for (?:an?|some|so|\w+ (?:days?|weeks?|months?|years?))\b",
     r"\b(?:am|is|are|was|were|be|been|do|does|did|have|has|had|can|will|would|should)(?: (?:\w+ly|too|now))?[\s.!…]*$",
     r"\b(?:what|how|where) (?:they|it|I|we) (?:are|is|was|were)\b|\bas if\b|\btotally\b|\bjust what (?:I|we)\b",
     r"\bto[\s.!…]*$|n['’]t \w+(?:ed|en|pt|one)[\s.!…]*$",
     r"^(?:\S+ ){0,5}(?:it|that|this|them|there|him|her|as one|(?:has|have|had|got|bought|"
     r"needs?|wants?) (?:one|two|three|four|five|six|some|both|none|all))[\s.!…]*$",
     r"\b(?:so|did|do|does|too|any|\w+n['’]t|(?:of|like|about) (?:it|them))[\s.!…]*$",
-    r"^(?:I|we) (?:(?:always|never|often|still|just) )?\w+(?:n['’]t)?(?:,|[\s.!…]*$)",
+    r"^(?:I|we) (?:(?:always|never|often|still|just) )?\w+(?:n['’]t)?[\s.!…]*$",
 )
 _PASSING = re.compile(
     "|".join(f"(?:{one})" for one in (*_ADVICE_AND_HEARSAY, *_MOODS_OF_NOW, *_ASKED_AND_TRIED, *_NOT_WHOLE)),

@@ -18,6 +18,7 @@ _INCHES = re.compile(r"(?<=\d)[\"”]")
 
 def plainly_written(text: str) -> str:
     """A turn with the apostrophes and the capital I that people leave out when they type."""
+    text = re.sub(r" & (?=[a-z])", " and ", text)
     text = _KINS.sub(r"\1's", text)
     return _SMALL_I.sub("I", _APOSTROPHES.sub(_with_apostrophe, _INCHES.sub("", text)))
 

@@ -7,11 +7,11 @@ from ewe.text.english import is_irregular_past, words_of
 
 _HE = words_of(
     """son lad dad father daddy brother husband hubby boyfriend uncle grandpa grandfather grandad granddad nephew
-    stepson stepdad grandson fiance"""
+    bf stepson stepdad grandson fiance"""
 )
 _SHE = words_of(
     """daughter lass mum mom mam mother mummy sister wife girlfriend aunt auntie grandma grandmother gran nan niece
-    landlady stepdaughter stepmum granddaughter fiancee"""
+    gf missus landlady stepdaughter stepmum granddaughter fiancee"""
 )
 _THEY = words_of(
     """parents kids children twins sons daughters grandparents brothers sisters girls boys students dogs cats hens
@@ -20,7 +20,8 @@ _THEY = words_of(
 _EITHER = words_of(
     """partner cousin friend boss manager colleague neighbour neighbor roommate flatmate housemate landlord doctor
     therapist teacher coach child kid baby toddler newborn eldest youngest tenant dog cat puppy kitten horse rabbit
-    ex parrot"""
+    ex parrot greyhound whippet labrador lab spaniel terrier collie cockapoo poodle beagle husky hamster tortoise
+    mate grandchild student lad rescue"""
 ) | {"year old"}
 _IT = words_of(
     "car van bike motorbike laptop phone computer house flat apartment place garden boat oven boiler company school job"
@@ -42,13 +43,7 @@ _OBJECT = re.compile(
     r"daily|each|very|\w+ly)\b))",
     re.IGNORECASE,
 )
-# "Mum likes crime novels" is of my mum, "husband is away" of mine; "the twins", where "my twins" were named.
-_KIN = re.compile(
-    rf"^(?:{'|'.join(sorted((_HE | _SHE) - {'fiance', 'fiancee', 'landlady'}))}|granny|"
-    r"doctor|boss|landlord|partner|roommate|flatmate)"
-    r"(?=['’]s\b| (?:is|was|has|had|will|can|\w+ed|\w+s)\b)",
-    re.IGNORECASE,
-)
+# "The twins", where "my twins" were named.
 _THE = re.compile(rf"^the (?P<who>{_KNOWN})\b", re.IGNORECASE)
 _LONG = {"s": " is", "ll": " will", "re": " are", "ve": " have", "d": " would"}
 
@@ -61,7 +56,7 @@ def resolved(sentences: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
     """
     named: dict[str, str] = {}
     for sentence, parts in sentences:
-        for part in (_KIN.sub(_of_mine, part) for part in parts):
+        for part in parts:
             yield _resolved(part, named)
             named |= _named(part)
         named |= _named(sentence)  # also in questions
@@ -80,10 +75,6 @@ def _resolved(part: str, named: Mapping[str, str]) -> str:
 def _named(text: str) -> dict[str, str]:
     """Who is named, with "the dog" as theirs."""
     return {match["who"].lower(): re.sub("^the ", "my ", match[0]) for match in _NAMED.finditer(text)}
-
-
-def _of_mine(match: re.Match[str]) -> str:
-    return f"My {match[0].lower()}"
 
 
 def _small(phrase: str) -> str:

@@ -32,7 +32,8 @@ _AUXILIARY = r"(?:am|is|are|was|were|do|does|did|have|has|had|can|could|will|wou
 _DOUBTS = (
     # Questions, conditions and denials, by their order.
     rf"(?i:^(?:{_AUXILIARY}|if|unless|why|how|what|where|who|whose|which|whether|remember|wish|thought|note|like|maybe|"
-    r"perhaps|either|neither|as (?:if|though|an)|god|no (?:me|way|need|idea)|any idea|me llamo)\b)",
+    r"perhaps|even (?:though|if)|although|either|neither|as (?:if|though|an)|god|no (?:me|way|need|idea)|any idea|"
+    r"me llamo)\b)",
     rf"(?i:\b{_AUXILIARY} (?:I|we)\b|\bnot\W*$)|\?",
     # What others say.
     r":\s|(?<!\w)['‘](?:I|My|We)\b|, (?:\w+ )?(?:said|says|wrote|sang|asked)\b",
@@ -133,7 +134,8 @@ def _tells(spoken: list[str]) -> bool:
         or (bare[0] in _UNRESOLVED | _MOODS and spoken[1:2] != ["days"])
     ):
         return False
-    if subjects and not _ATTITUDES.isdisjoint(spoken[subjects[0] + 1 : subjects[0] + 4]):
+    behind = spoken[subjects[0] + 1 : subjects[0] + 4] if subjects else []
+    if not _ATTITUDES.isdisjoint(behind) and behind[:2] not in (["wish", "to"], ["hope", "to"]):
         return False
     some_of = spoken[1:3] in (["of", "my"], ["of", "our"])
     if (

@@ -3,18 +3,23 @@
 import re
 from collections.abc import Iterator
 
-from ewe.longterm.asides import without_asides, without_ending, without_opening
-from ewe.text.english import PREPOSITIONS, is_irregular_past, words_of
+from ewe.longterm.asides import is_remark_in_front, without_asides, without_ending, without_opening
+from ewe.longterm.elided import is_of_the_speaker, subject_first, with_subject, with_verb
+from ewe.longterm.owned import with_owner
+from ewe.text.english import is_irregular_past, words_of
 
 _SUBJECT = r"(?:I|we|(?:both |all )?(?:my|our)|he|she|they|it|there|his|her|their|this|that|the)\b"
 _FIRST = r"(?:(?:both |all )?(?:my|our)|I|we|he|she)\b"
-_OTHER = r"(?:the|one|it|they|there|nobody|everyone|mine|you)\b"
+_OTHER = r"(?:the|one|it|they|there|nobody|everyone|none|neither|half|mine|you)\b"
 _INVERTED = (
-    r"(?:(?:am|is|are|was|do|does|did|have|has|can|could|will|would|should|what|how|why|any|got any)\b|"
+    r"(?:(?:am|is|are|was|do|does|did|have|has|can|could|will|would|should|what|how|why|any|got any)\b(?!['’])|"
     r"(?:is|are|was|do|does|did|have|has|can|could|wo|would|should)n['’]t "
     r"(?:I|we|you|he|she|it|they|that|this|there)\b)"
 )
-_REQUEST = r"(?:please|pls|plz|can you|could you|can u|tell me|remind me|help|stop|suggest)\b"
+_REQUEST = (
+    r"(?:please|pls|plz|can you|could you|can u|(?:tell|give|make|write|find|show|explain) (?:me|us)|remind me|help|"
+    r"stop|suggest)\b"
+)
 _JOINT = (
     r"(?:(?:and|but|so|yet|though|plus|also|now|then|since then|these days|nowadays|currently|at the moment|today|"
     r"yesterday|tomorrow|here|in (?:19|20)\d\d|(?:last|next|this) \w+|on \w+days?),? )*"
@@ -30,12 +35,12 @@ _ELSE = (
 )
 _CUTS = re.compile(
     # A new sentence that begins small, a dash, a semicolon; a comma or a conjunction before a subject of its own.
-    rf"(?P<full>(?<=[.!])\s+(?={_JOINT}{_SUBJECT})|\s+[-–—]+\s+|;\s+|\s*\n\s*)|"
+    rf"(?P<full>(?<=[.!])\s+(?={_JOINT}(?:{_SUBJECT}|{_REQUEST}))|\s+[-–—]+\s+|;\s+|\s*\n\s*)|"
     rf"(?P<comma>,\s+(?!{_PURPOSE})(?={_JOINT}{_SUBJECT}))|"
     rf"(?P<and>\s+(?!{_PURPOSE})(?=(?:and|but|so) {_JOINT}{_FIRST}|(?:and|but) {_OTHER}|(?:and|but) (?:now )?{_ELSE}))|"
     # A question or a request behind a statement, and a second verb of the same subject.
     rf"(?P<asked>,\s+(?={_JOINT}(?:{_INVERTED}|{_REQUEST}))|\s+(?={_JOINT}(?:please|pls|plz)\b))|"
-    r"(?P<verb>,?\s+(?=(?:and|but) (?:(?:then|now|also|still|never|just) )?[a-z'’]+\b))",
+    r"(?P<verb>,?\s+(?=(?:and|but) (?:(?:then|now|also|still|never|just) )?[a-z'’]+\b))|(?P<list>,\s+)",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(rf"^{_JOINT}{_INVERTED}", re.IGNORECASE)
@@ -84,6 +89,7 @@ _VERBS = words_of(
     weigh earn pay belong quit put cut hit let
     don't didn't haven't can't won't wasn't weren't couldn't never was were"""
 )
+_IS = re.compile(r"(?:\b(?:am|is|are|been)|['’](?:m|re|s))\b(?!.*\b(?:has|have|had)\b)", re.IGNORECASE)
 _OWN_VERB = words_of("am is was were has have never")
 _AFTER_PAST = words_of(
     """to from in on at for with a an the my our his her their it back up out off down into as by when after two three
@@ -93,25 +99,8 @@ _NO_ROLES = (
     r"(?:child|kid|teen\w*|boy|girl|result|rule|matter|last|test|joke|reward|treat|gift|hobby|side|young|little|bonus|"
     r"consequence|starter|start|thank|backup|whole|couple|family|group|team)\b"
 )
+_ASIDE = re.compile(r"\(((?:I|we|my|our|he|she)\b[^()]*)\)", re.IGNORECASE)
 _ROLE = re.compile(rf"^as (?P<role>an? (?!{_NO_ROLES})[^,.]{{2,40}}?),? (?P<rest>(?:I|my)\b.*)$", re.IGNORECASE)
-_NO_SUBJECT = re.compile(
-    r"^(?:(?:just|finally|recently|already) )?(?:got|went|moved|bought|sold|ended|quit|had|passed|joined|adopted|met|"
-    r"started|finished) (?:back|to|from|my|our|an?|the|up|out|in|engaged|married|two|three)\b",
-    re.IGNORECASE,
-)
-_ONGOING = re.compile(
-    r"^(?:still |currently )?(?:thinking (?:of|about)|planning (?:to|a)|looking for an?|working (?:as|at|for)|"
-    r"living in|running|using|flying|staying|moving to|learning|studying|training for|saving (?:up )?for|expecting) ",
-    re.IGNORECASE,
-)
-_IS = re.compile(
-    r"\b(?P<who>(?:my|our|the) (?:[\w-]+ ){0,2}?[\w-]+|mum|mom|dad|gran|nan)"
-    r"(?:['’]s (?=(?-i:[A-Z]\w+(?:ish|ese|an|ch|sh|ic))(?:[,.;!]| and| but|$))|(?<=name)['’]s |"
-    r"['’]s (?=(?:an?|the|not|very|really|from|in|at|on|off|by|near|with|under|also|only|"
-    r"still|now|\w+ing|home|back|away|out|off|here|gone|so|all|"
-    r"allergic|vegan|vegetarian|pregnant|\w+ed(?! (?:its|his|her|their|the|an?|my|me|us|to|from|at)\b)|\d+|been)\b))",
-    re.IGNORECASE,
-)
 
 
 def statements(sentence: str) -> list[str]:
@@ -121,17 +110,14 @@ def statements(sentence: str) -> list[str]:
     """
     if _CONCLUDES.match(sentence):
         return []
+    told_aside = _ASIDE.findall(sentence)
     sentence = without_asides(sentence)
-    sentence = _IS.sub(_is, sentence)
-    parts = [_with_subject(without_opening(part)) for part in _statements_of(_cut(sentence))]
+    parts = [
+        subject_first(with_subject(without_opening(part)))
+        for part in _statements_of([*_cut(with_owner(sentence)), *told_aside])
+    ]
     parts = [statement for part in parts for statement in _roles(part)]
     return [part for part in (without_ending(part) for part in parts) if part]
-
-
-def _is(match: re.Match[str]) -> str:
-    if set(match.string[: match.start()].lower().split()[-1:]) & PREPOSITIONS:
-        return match[0]  # "at my cousin's christening"
-    return f"{match['who']} {'has' if match.string[match.end() :].lower().startswith('been') else 'is'} "
 
 
 def _cut(sentence: str) -> list[str]:
@@ -156,6 +142,7 @@ def _second(left: str, right: str, kind: str) -> str | None:
         return "" if len(left.split()) > 1 and _APPOSITION.fullmatch(left) is None else None
     if kind in ("comma", "and"):
         is_clause = _is_clause(left) or _IMPERATIVE.match(left) is not None or _adds_nothing(left, right)
+        is_clause = is_clause or with_subject(left) != left or (kind == "comma" and is_remark_in_front(left, right))
         if _OWN_CLAUSE.match(right):
             is_clause = is_clause or (len(left.split()) > 3 and _OPEN.search(left) is None)
         elif _OTHERS_CLAUSE.match(right):
@@ -163,12 +150,27 @@ def _second(left: str, right: str, kind: str) -> str | None:
         is_remark = _REMARK.match(right) is not None
         return "" if is_clause and (is_remark or _is_clause(_CLOSE.split(without_opening(right))[0])) else None
     subject = _FIRST_SUBJECT.search(left) or _THIRD_SUBJECT.search(left)
+    if kind == "list":
+        if subject is not None and _agrees(subject["who"], right) and _goes_on(left, right):
+            return f"{subject['who']} {right}"
+        is_others = subject is not None and subject["who"].lower() not in ("i", "we")
+        return with_verb(right) if is_of_the_speaker(right) or not is_others else None
     if subject is None:
         return None
     _, _, rest = right.partition(" ")
     if _is_past(left.split()[-1]):  # "typed and deleted a message"
         return None
     return f"{subject['who']} {rest}" if _goes_on(left, rest) else None
+
+
+def _agrees(subject: str, right: str) -> bool:
+    """Whether a verb in the present begins the right side and is the subject's: "I ..., take", "she ..., takes"."""
+    verb = right.split()[0].lower()
+    return (
+        verb in _VERBS - {"don't"}
+        if subject.lower() in ("i", "we", "they")
+        else verb.removesuffix("s") in _VERBS - {verb}
+    )
 
 
 def _adds_nothing(left: str, right: str) -> bool:
@@ -184,8 +186,11 @@ def _goes_on(left: str, right: str) -> bool:
         for word in right.replace("’", "'").lower().split()[:4]
         if word not in ("then", "now", "also", "still", "just")
     ]
-    if len(next_words) < 2 or (
-        _REACHES_ON.search(left) and not (next_words[0] in _OWN_VERB or next_words[0].endswith("n't"))
+    is_participle = next_words[:1] and next_words[0].endswith("ed") and _IS.search(left) is not None
+    if (
+        is_participle
+        or len(next_words) < 2
+        or (_REACHES_ON.search(left) and not (next_words[0] in _OWN_VERB or next_words[0].endswith("n't")))
     ):
         return False
     return (
@@ -221,16 +226,6 @@ def _statements_of(parts: list[str]) -> Iterator[str]:
             and not (later and _QUESTION.match(parts[later[0]]) is None)
         ):
             yield part
-
-
-def _with_subject(part: str) -> str:
-    """ "Just got back from Rome" as "I just got back from Rome"."""
-    if part.lower().startswith("been "):
-        return f"I've {part[0].lower()}{part[1:]}"
-    if _NO_SUBJECT.match(part):
-        return f"I {part[0].lower()}{part[1:]}"
-    goes_on = _ONGOING.match(part) and not _HAS_AUXILIARY.search(part)  # "Learning German is hard" is a remark
-    return f"I'm {part[0].lower()}{part[1:]}" if goes_on else part
 
 
 def _roles(part: str) -> list[str]:

@@ -25,8 +25,8 @@ from ewe.longterm.rule_facts import facts_by_rules
         ("I need 3 synonyms for happy.", []),
         ("I need a cot for the hotel in Ulm.", ["Ann needs a cot for the hotel in Ulm."]),
         ("I'm trying to remember the name of a film.", []),
-        # What is only added is cut; lists stay.
-        ("I own an oak, about 60 cm across.", ["Ann owns an oak."]),
+        # What is added stays, unless it says what is not so.
+        ("I own an oak, about 60 cm across.", ["Ann owns an oak, about 60 cm across."]),
         ("I like history, not true crime.", ["Ann likes history."]),
         ("I speak German, Turkish and Greek.", ["Ann speaks German, Turkish and Greek."]),
         ("Fun fact, I once met Pelé in a lift.", ["Ann once met Pelé in a lift."]),
@@ -43,7 +43,7 @@ from ewe.longterm.rule_facts import facts_by_rules
         ("We met at my cousin's christening in Ulm.", ["Ann and others met at Ann's cousin's christening in Ulm."]),
         ("My husband's Danish.", ["Ann's husband is Danish."]),
         ("My lad wants to, he's autistic.", ["Ann's lad is autistic."]),
-        ("My sister, Freya, is a vet.", ["Ann's sister, Freya, is a vet."]),
+        ("My sister, Freya, is a vet.", ["Ann's sister Freya is a vet."]),
         # What is asked of the other one, or not sure.
         ("I'd like a list of questions.", []),
         ("I'd like to cancel.", []),
