@@ -39,7 +39,7 @@ from ewe.engine.stream_events import StreamEvent
 from ewe.types.sampling_params import SamplingParams
 
 _ROWS = (1, 64, 128, 256)
-_VOCABULARY = 32000
+VOCABULARY = 32000
 _BLOCK = 16
 # What an H100 asks for with Llama-3.1-8B's eight key heads.
 _WANTED_PIECES = 99
@@ -56,7 +56,7 @@ class InstantGraph:
 
     def replay(self) -> None:
         """Draws words; their log-probabilities are all those of certain tokens."""
-        self._drawn[:, 0] = self._random.integers(self._lowest, _VOCABULARY, len(self._drawn))
+        self._drawn[:, 0] = self._random.integers(self._lowest, VOCABULARY, len(self._drawn))
 
 
 class InstantDecoder(StaticDecoder):
@@ -86,7 +86,7 @@ class InstantRunner:
         if found is not None:
             return ForwardResult(found[0], [None] * len(rows), found[1])
         wanted = sum(row.wants_logits for row in rows)
-        return ForwardResult(torch.zeros(wanted, _VOCABULARY), [None] * len(rows))
+        return ForwardResult(torch.zeros(wanted, VOCABULARY), [None] * len(rows))
 
     def text_attention(self, slots: Any, prompt: int) -> Any:
         """Nobody asks for it."""
@@ -119,8 +119,8 @@ def stand_in_engine(
     pool = KVPool([LayerShape(1, 1, 1)], blocks, _BLOCK, torch.float32, "cpu")
     backend = TritonBackend(pool.device, _BLOCK, num_kv_heads=8)
     backend.wanted_pieces, backend._multiprocessors = _WANTED_PIECES, _MULTIPROCESSORS
-    tokenizer = build_tokenizer(_VOCABULARY)
-    loaded = LoadedModel(None, tokenizer, 1 << 14, frozenset({tokenizer.eos_token_id}), _VOCABULARY)
+    tokenizer = build_tokenizer(VOCABULARY)
+    loaded = LoadedModel(None, tokenizer, 1 << 14, frozenset({tokenizer.eos_token_id}), VOCABULARY)
     first_word = len(tokenizer.all_special_ids) + 256
     runner = InstantRunner(InstantDecoder(pool, backend, config.memory.num_units, lowest=first_word))
     return wire(config, components, on_finish, loaded, pool, runner)

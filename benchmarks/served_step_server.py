@@ -11,10 +11,12 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.host_step import engine_config, stand_in_engine
+from benchmarks.common import build_tokenizer
+from benchmarks.host_step import VOCABULARY, engine_config, stand_in_engine
 from ewe import assembly
 from ewe.config import Config
 from ewe.config.loading import OnLoad
+from ewe.engine.models import pretrained
 from ewe.engine.running_engine import Engine
 from ewe.llm import LLM
 from ewe.server.own_process import engine_child
@@ -57,6 +59,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with patch.object(assembly, "build_engine", build_stand_in):
+    tokenizer = build_tokenizer(VOCABULARY)  # the stand-in's, in whichever process makes texts of its tokens
+    with (
+        patch.object(assembly, "build_engine", build_stand_in),
+        patch.object(pretrained, "load_tokenizer", lambda _: tokenizer),
+    ):
         # The server's process speaks to the engine's over its standard input.
         engine_child.main() if ENGINE in os.environ else main()

@@ -177,11 +177,10 @@ class Bench:
         params: SamplingParams | None = None,
         documents: Any = None,
         listener: Callable[[StreamEvent], None] | None = None,
-        closed_world: bool | None = None,
-        tenant: str = "",
+        **given: Any,
     ) -> EngineSequence:
-        params = params or SamplingParams()
-        asked = Request(prompt, params, documents, listener=listener, closed_world=closed_world, tenant=tenant)
+        """given: further fields of the request."""
+        asked = Request(prompt, params or SamplingParams(), documents, listener=listener, **given)
         sequence = self.engine.input_processor.build(name, asked)
         self.core.active.add(sequence)
         return sequence

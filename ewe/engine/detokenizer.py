@@ -64,6 +64,27 @@ class Detokenizer:
         self._uptos.append(upto)
         return piece
 
+    def extend(self, token_ids: Sequence[int]) -> None:
+        """Adds tokens; many whose texts are known are not looked at one by one."""
+        if not self._extend_by_known(token_ids):
+            for token_id in token_ids:
+                self.append(token_id)
+
+    def _extend_by_known(self, token_ids: Sequence[int]) -> bool:
+        before, length, known = len(self._ids), self.length, self._alone
+        pieces = [known.get(token_id, "") for token_id in token_ids]
+        stand_alone = self._is_bytewise and self._uptos[-1] == before and all(pieces)
+        if not stand_alone or _INCOMPLETE in "".join(pieces) or not self._kept.keys().isdisjoint(token_ids):
+            return False
+        after = before + len(token_ids)
+        self._ids += token_ids
+        self._pieces += pieces
+        self._ends += [length := length + len(piece) for piece in pieces]
+        self._starts += range(before, after)
+        self._uptos += range(before + 1, after + 1)
+        self.length = length
+        return True
+
     @property
     def text(self) -> str:
         """The whole text."""

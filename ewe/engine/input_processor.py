@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from ewe.engine.grammar import Grammar, Grammars
 from ewe.engine.kvcache.block_manager import BlockManager
@@ -49,21 +50,25 @@ class InputProcessor(RequestTokenizer):
 
     def _sequence(self, request: TokenizedRequest, index: int, grammar: Grammar | None) -> Sequence:
         original, params, memory = request.original, request.params, self.config.memory
+        output_text = OutputText(
+            self.tokenizer,
+            self._splitter,
+            request.prompt_ids,
+            params.stop,
+            params.min_tokens,
+            original.tools,
+            original.kept,
+            is_watched=original.listener is not None and original.on_tokens is None,
+        )
+        on_tokens = None if output_text.may_be_cut else original.on_tokens
         return Sequence(
             request=request,
             index=index,
-            output_text=OutputText(
-                self.tokenizer,
-                self._splitter,
-                request.prompt_ids,
-                params.stop,
-                params.min_tokens,
-                original.tools,
-                original.kept,
-            ),
+            output_text=output_text,
             table=BlockTable(self.block_manager),
             memory=WorkingMemory(memory.retrieval_units, memory.verification_units, memory.refresh == "lowest_score"),
             listener=original.listener,
+            on_tokens=on_tokens and partial(on_tokens, index),
             grammar=grammar and grammar.copy(),
         )
 

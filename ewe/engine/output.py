@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter, abc
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,22 +19,42 @@ _ENDED_BEFORE = {"abort": "the request was aborted", "timeout": "the deadline pa
 
 def show(sequence: Sequence) -> None:
     """Emits the text that is new as a draft, but for an end that may become a stop string while the text goes on."""
-    listener, output, begin = sequence.listener, sequence.output_text, sequence.shown_chars
+    listener, output = sequence.listener, sequence.output_text
     if listener is None:
         return
+    if sequence.on_tokens is not None:
+        _tell_tokens(sequence, sequence.on_tokens)
+        if sequence.finish is None:
+            return
+    begin = sequence.shown_chars
     upto = output.firm_end if sequence.finish is None else len(output.text)
     if upto > begin:
         listener(StreamEvent("draft", {"text": output.text_between(begin, upto), "start": begin}, None, sequence.index))
         sequence.shown_chars = upto
 
 
+def _tell_tokens(sequence: Sequence, on_tokens: Callable[[abc.Sequence[int]], None]) -> None:
+    """Tells the tokens that are new; what is left of a text that has ended is told as text."""
+    output, told = sequence.output_text, sequence.sent_tokens
+    if told < len(output):
+        on_tokens(output.ids[told:])
+        sequence.sent_tokens = len(output)
+    if sequence.finish is not None:
+        chars = output.end_of(len(output))
+        sequence.shown_chars = max(sequence.shown_chars, chars)
+        if sequence.is_final_at_once:
+            sequence.sent_chars = max(sequence.sent_chars, chars)
+
+
 def publish(sequence: Sequence, holds_text: bool) -> None:
     """Emits what is new: drafts at once; sentences and text at once, too, or held until they are final."""
-    show(sequence)
     output = sequence.output_text
     if not holds_text:
-        send(sequence, output.firm_end)
+        if sequence.listener is not None:  # else nobody looks at the text yet
+            show(sequence)
+            send(sequence, sequence.shown_chars)  # of tokens that were told: nothing before the end
         return
+    show(sequence)
     for index in range(sequence.settled, _num_final(sequence)):
         _commit(sequence, index, sequence.feedback.state_of(index) or _NOT_VERIFIED)
     if sequence.settled:

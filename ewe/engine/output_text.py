@@ -13,6 +13,8 @@ from ewe.engine.sampler import Token
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.tool_calls.use import ToolUse
 
+_DECODED_TOGETHER = 16  # of the tokens of a text at which nobody looks
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -29,7 +31,8 @@ class OutputText:
 
     stop: strings that end the text; they are looked for once `min_tokens` tokens are there. tools: how calls of tools
     are written, if there may be any. From the first call on a text is no prose and has no sentences. kept: special
-    tokens that the text has, by id, beside those of tools.
+    tokens that the text has, by id, beside those of tools. is_watched: whether the text is read after every token; else
+    it takes less time.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class OutputText:
         min_tokens: int = 0,
         tools: ToolUse | None = None,
         kept: Mapping[int, str] | None = None,
+        is_watched: bool = False,
     ) -> None:
         self.tokens: list[Token] = []
         self.ids: list[int] = []
@@ -48,13 +52,15 @@ class OutputText:
         self.text_end: int | None = None
         of_tools = {} if tools is None else {token_id: text for text, token_id in tools.token_ids.items()}
         self.tokenizer = tokenizer
+        self._pending: list[int] = []  # tokens of a text at which nobody has looked
         self._detokenizer = Detokenizer(tokenizer, prompt_ids, {**(kept or {}), **of_tools})
         self._tools = tools
         self._prose_end: int | None = None
         self._splitter = splitter
         self._stop = tuple(stop)
         self._min_tokens = min_tokens
-        self._may_be_cut = bool(stop or tools)  # else nobody looks at what is written, and nothing is held back
+        self.may_be_cut = bool(stop or tools)  # else nothing is looked for in the text, and nothing is held back
+        self._is_watched = is_watched or self.may_be_cut
         self._is_finished = False
 
     def __len__(self) -> int:
@@ -63,33 +69,42 @@ class OutputText:
     @property
     def text(self) -> str:
         """The text so far, cut before a stop string."""
-        return self._detokenizer.text[: self.text_end]
+        return self._decoded.text[: self.text_end]
 
     @property
     def firm_end(self) -> int:
         """Up to where neither a stop string nor a call can still take the text away as it goes on."""
-        is_all = self.text_end is None and not self._may_be_cut
+        if self._pending:
+            self._decode()
+        is_all = self.text_end is None and not self.may_be_cut
         return self._detokenizer.length if is_all else len(self.text) - self.held_back_chars()
 
     def text_between(self, begin: int, end: int) -> str:
         """The text of code points [begin, end); what the last token has brought is not looked for in the whole text."""
+        if self._pending:
+            self._decode()
         is_rest = self.text_end is None and end == self._detokenizer.length
         return self._detokenizer.text_from(begin) if is_rest else self.text[begin:end]
 
     @property
     def token_ends(self) -> tuple[int, ...]:
         """The code point of the text at which each token ends."""
-        return tuple(self._detokenizer.end_of(number) for number in range(1, len(self) + 1))
+        return tuple(self._decoded.end_of(number) for number in range(1, len(self) + 1))
 
     def append(self, token: Token) -> bool:
         """Adds a token; returns whether a stop string has now appeared (the text then ends before it)."""
         self.tokens.append(token)
         self.ids.append(token.id)
+        if not self._is_watched:
+            self._pending.append(token.id)
+            if len(self._pending) == _DECODED_TOGETHER:
+                self._decode()
+            return False
         piece = self._detokenizer.append(token.id)
-        if not self._may_be_cut:
+        if not self.may_be_cut:
             return False
         may_stop = piece and self._stop and len(self) >= self._min_tokens
-        stopped = bool(may_stop and self._find_stop(self._detokenizer.length - len(piece)))
+        stopped = bool(may_stop and self._find_stop(self._decoded.length - len(piece)))
         self._find_calls()
         return stopped
 
@@ -99,8 +114,8 @@ class OutputText:
         What stands is not taken back for that, and no sentences are looked for.
         """
         begin = len(self.text)
-        self._detokenizer.add(text)
-        found = [self._detokenizer.text.find(stop) for stop in self._stop]
+        self._decoded.add(text)
+        found = [self._decoded.text.find(stop) for stop in self._stop]
         self.text_end = min((max(place, begin) for place in found if place >= 0), default=None)
         self._is_finished = True
         return self.text_end is not None
@@ -109,7 +124,7 @@ class OutputText:
         """A second text that begins with this one and goes its own way."""
         twin = copy(self)
         twin.tokens, twin.ids, twin.sentences = list(self.tokens), list(self.ids), list(self.sentences)
-        twin._detokenizer = self._detokenizer.fork()
+        twin._pending, twin._detokenizer = [], self._decoded.fork()
         return twin
 
     def finish(self) -> None:
@@ -118,7 +133,7 @@ class OutputText:
             return
         self._is_finished = True
         if self.text_end is None:
-            self._detokenizer.add(self._detokenizer.flush())
+            self._decoded.add(self._decoded.flush())
         if self._prose_end is not None and self._tools is not None and not self._tools.has_calls(self.text):
             self._prose_end = None  # it only began like a call
         self._add_sentences(self._splitter.split(self.text[self._known_end() : self._prose_end]))
@@ -158,7 +173,7 @@ class OutputText:
         """Drops all but the first `num_tokens` tokens, and every trace of the others."""
         del self.tokens[num_tokens:]
         del self.ids[num_tokens:]
-        self._detokenizer.truncate(num_tokens)
+        self._decoded.truncate(num_tokens)
         self.text_end = None
         self._is_finished = False
         self._prose_end = None
@@ -183,15 +198,15 @@ class OutputText:
 
     def tokens_before(self, position: int) -> int:
         """How many tokens a rewind to the code point `position` keeps: those that end at or before it."""
-        return self._detokenizer.tokens_ending_by(position)
+        return self._decoded.tokens_ending_by(position)
 
     def end_of(self, num_tokens: int) -> int:
         """The code point at which the first `num_tokens` tokens end."""
-        return self._detokenizer.end_of(num_tokens)
+        return self._decoded.end_of(num_tokens)
 
     def fixed_chars(self, num_tokens: int) -> int:
         """Length of the first `num_tokens` tokens' text without an end that a stop string could still take away."""
-        text = self.text[: self._detokenizer.end_of(num_tokens)]
+        text = self.text[: self._decoded.end_of(num_tokens)]
         return len(text) - _overlap(text, self._stop)
 
     def is_reopened_by_next(self, span: Span) -> bool:
@@ -216,7 +231,7 @@ class OutputText:
     def text_without(self, span: Span, drop: Callable[[Token], bool]) -> str:
         """A sentence's text with the words of its dropped tokens left out."""
         kept = [
-            self.text[self._detokenizer.end_of(i) : self._detokenizer.end_of(i + 1)]
+            self.text[self._decoded.end_of(i) : self._decoded.end_of(i + 1)]
             for i in range(span.first_token, span.end_token)
             if not drop(self.tokens[i])
         ]
@@ -224,14 +239,25 @@ class OutputText:
 
     def held_back_chars(self) -> int:
         """How many characters at the end could still turn out to begin a stop string or a call."""
-        if self.text_end is not None or not self._may_be_cut:
+        if self.text_end is not None or not self.may_be_cut:
             return 0
         half_call = self._tools.held_back(self.text) if self._tools is not None and self._prose_end is None else 0
         return max(_overlap(self.text, self._stop), half_call)
 
+    @property
+    def _decoded(self) -> Detokenizer:
+        """The detokenizer with all tokens."""
+        if self._pending:
+            self._decode()
+        return self._detokenizer
+
+    def _decode(self) -> None:
+        pending, self._pending = self._pending, []
+        self._detokenizer.extend(pending)
+
     def _find_stop(self, seen: int) -> bool:
         """Looks for a stop string that ends in the text from `seen` on."""
-        text = self._detokenizer.text
+        text = self._decoded.text
         found = [text.find(stop, max(0, seen - len(stop) + 1)) for stop in self._stop]
         self.text_end = min((begin for begin in found if begin >= 0), default=None)
         if self.text_end is not None:
@@ -255,8 +281,8 @@ class OutputText:
     def _add_sentences(self, spans: Sequence[tuple[int, int]]) -> None:
         offset = self._known_end()
         for start, end in spans:
-            first = self._detokenizer.tokens_ending_by(offset + start)
-            last = self._detokenizer.tokens_covering(offset + end)
+            first = self._decoded.tokens_ending_by(offset + start)
+            last = self._decoded.tokens_covering(offset + end)
             self.sentences.append(Span(offset + start, offset + end, first, max(last, first + 1)))
 
 

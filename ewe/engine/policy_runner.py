@@ -57,6 +57,9 @@ class PolicyRunner:
 
     def start(self, sequence: Sequence, is_first: bool = True) -> None:
         """Begins the policy of an answer: before anything is computed, or when it joins the first of its request."""
+        sequence.is_final_at_once = not self.holds_text
+        if self.policy.asks:  # its answers are put together from other texts
+            sequence.on_tokens = None
         if sequence.request.original.is_plain:
             return
         runner = self.effect_runner

@@ -22,7 +22,8 @@ class Request:
     documents: texts or passages that fill the memory at the start. question: what retrieval and verification are told
     in place of the prompt, if it is not empty; topic: what it is about, where it follows up on earlier turns. memory:
     whose long-term memories it may use; None: those that the settings name. tools: what may be called, and how.
-    listener: hears of all `n` answers, in the engine's thread. salt: requests with different salts share no encoded
+    listener: hears of all `n` answers, in the engine's thread. on_tokens: hears, there, of tokens in place of the texts
+    that follow from them: which answer's, and their ids. salt: requests with different salts share no encoded
     units. adapter: the name of the LoRA adapter that computes it; empty for none. shared_prefix: how the prompt begins,
     if others do, too: without memory, this is encoded once for all. kept: special tokens whose texts are not left out,
     by id. is_plain: only decoding, whatever the policy. label_token_ids: the answer is the likeliest of these tokens,
@@ -39,6 +40,7 @@ class Request:
     memory: MemoryOptions | None = None
     tools: ToolUse | None = None
     listener: Callable[[StreamEvent], None] | None = None
+    on_tokens: Callable[[int, Sequence[int]], None] | None = None
     add_special_tokens: bool = True
     salt: str = ""
     adapter: str = ""

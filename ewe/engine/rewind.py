@@ -42,6 +42,7 @@ class Rewinder:
         state.progress.retrieved = min(state.progress.retrieved, len(output.sentences))
         state.progress.verified = min(state.progress.verified, len(output.sentences))
         sequence.shown_chars = min(sequence.shown_chars, kept_chars)
+        sequence.sent_tokens = min(sequence.sent_tokens, keep)
         sequence.finish = None
         state.rewinds += 1
         sequence.stats.rewrites += 1

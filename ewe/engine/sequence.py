@@ -6,6 +6,7 @@ Decides nothing: policy runner, rewinder and scheduler change it.
 from __future__ import annotations
 
 import time
+from collections import abc
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,8 @@ class Sequence:
     index: which of the request's answers it is. output_text: what has been written. table: the context's KV; memory:
     the working memory. grammar: what the text must be, if it is to be JSON. neighbours: what may be copied, where the
     policy copies. settled: how many sentences are final; sent_chars, shown_chars: how much of the text has been sent,
-    and shown as a draft. prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked
+    and shown as a draft. on_tokens: who makes drafts of the tokens, of which sent_tokens have been told, and also texts
+    if is_final_at_once. prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked
     for. prompt_passages: ids of the passages that retrieval has put into the prompt. sentence: how a sentence began
     that the text is to end with; None: it goes on. parent: the answer whose policy has asked for this text, if it is no
     answer itself. wants_attention: whether to note, when it ends, what its text attended to; attention: this.
@@ -57,6 +59,9 @@ class Sequence:
     neighbours: Neighbours | None = None
 
     listener: Callable[[StreamEvent], None] | None = None
+    on_tokens: Callable[[abc.Sequence[int]], None] | None = None
+    sent_tokens: int = 0
+    is_final_at_once: bool = False
     settled: int = 0
     sent_chars: int = 0
     shown_chars: int = 0

@@ -163,6 +163,24 @@ def test_tokens_that_are_bytes_have_the_text_that_decoding_finds(data: st.DataOb
     assert state(looked_up, len(ids)) == state(decoded, len(ids))
 
 
+@settings(max_examples=80)
+@given(data=st.data())
+def test_many_tokens_at_once_are_as_one_by_one(data: st.DataObject) -> None:
+    """Whether their texts are known or not; also for invalid bytes, special tokens and half characters."""
+    tokenizer = byte_level()
+    some_ids = st.integers(0, len(tokenizer) - 1)
+    prompt, first, many = (data.draw(st.lists(some_ids, max_size=size)) for size in (8, 3, 20))
+    kept = {data.draw(some_ids): "[KEPT]"} if data.draw(st.booleans()) else {}
+    together, single = Detokenizer(tokenizer, prompt, kept), Detokenizer(tokenizer, prompt, kept)
+    known = many[:: data.draw(st.integers(1, 2))]
+    together._alone = {token_id: single._text_alone(token_id) for token_id in known}
+    for token_id in (*first, *many):
+        single.append(token_id)
+    for part in (first, many):
+        together.extend(part)
+    assert state(together, len(first + many)) == state(single, len(first + many))
+
+
 def test_what_tokens_that_are_bytes_say_is_decoded_once_for_all() -> None:
     tokenizer, text = byte_level(), "The end of the river was named in 1897."  # no character in parts
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]

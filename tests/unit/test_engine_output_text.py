@@ -64,6 +64,34 @@ def test_truncated_equals_a_draft_that_never_went_further(name: str, data: st.Da
         assert (draft.text, draft.text_end, draft.sentences) == (fresh.text, fresh.text_end, fresh.sentences)
 
 
+@pytest.mark.parametrize("name", TOKENIZERS)
+@settings(max_examples=50)
+@given(data=st.data())
+def test_a_text_is_the_same_whether_it_is_watched_or_not(name: str, data: st.DataObject) -> None:
+    """Whatever becomes of it: it grows, goes back, has a twin, is looked at."""
+    tokenizer = TOKENIZERS[name]()
+    ids = tokenizer(" ".join(TEXTS))["input_ids"]
+    watched, other = (OutputText(tokenizer, SPLITTER, [5, 6], is_watched=is_watched) for is_watched in (True, False))
+    for _ in range(data.draw(st.integers(1, 8))):
+        do, count = data.draw(st.sampled_from(["append", "append", "truncate", "fork", "look"])), len(watched)
+        number = data.draw(st.integers(0, count if do == "truncate" else 40))
+        if do == "append":
+            for token_id in ids[count : count + number]:
+                assert watched.append(token(token_id)) is other.append(token(token_id)) is False
+        elif do == "truncate":
+            watched.truncate(number)
+            other.truncate(number)
+        elif do == "fork":
+            dropped, other = other, other.fork()
+            dropped.append(token(ids[0]))
+        else:
+            assert (watched.firm_end, watched.text) == (other.firm_end, other.text)
+    watched.finish()
+    other.finish()
+    assert (watched.text, watched.sentences, watched.token_ends) == (other.text, other.sentences, other.token_ends)
+    assert watched.text_between(1, watched.firm_end) == other.text_between(1, other.firm_end)
+
+
 @settings(max_examples=50)
 @given(data=st.data())
 def test_writing_the_same_again_after_a_rewind_gives_the_same(data: st.DataObject) -> None:

@@ -31,7 +31,7 @@ from ewe.types import Passage, VerificationRequest
 from ewe.types.sampling_params import SamplingParams
 
 STATUS = EngineStatus(1, 0, 0.25, 8, 4, 0, 0, 0, 0, 0, 0, 0)
-FACTS = wire.EngineFacts(Limits(64, 100, 9, 16), None, "cpu", (), {}, True, STATUS)
+FACTS = wire.EngineFacts(Limits(64, 100, 9, 16), None, "cpu", (), {}, True, False, STATUS)
 PARAMS = SamplingParams(max_tokens=4, n=2)
 
 

@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -53,7 +53,7 @@ class EngineChild:
         self._against: dict[int, TimedVerifier] = {}
         self._numbers = itertools.count()
         self._opened: dict[str, OpenedRequest] = {}
-        self._events: deque[tuple[str, StreamEvent]] = deque()
+        self._events: deque[list[Any]] = deque()
         self._flushing = threading.Lock()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ewe-engine-call")
         self._closing = threading.Event()
@@ -106,6 +106,7 @@ class EngineChild:
             tuple(engine.memory_lines),
             dict(models),
             self._verifiers.has_own,
+            self._llm.client.engine.core.policies.holds_text,
             engine.status(),
         )
 
@@ -120,7 +121,8 @@ class EngineChild:
 
     def _admit(self, request: Mapping[str, Any]) -> None:
         tokenized = wire.read_request(request)
-        original = replace(tokenized.original, listener=partial(self._note, tokenized.id))
+        listener, on_tokens = partial(self._note, tokenized.id), partial(self._note_tokens, tokenized.id)
+        original = replace(tokenized.original, listener=listener, on_tokens=on_tokens)
         self._opened[tokenized.id] = self._engine.admit(replace(tokenized, original=original))
 
     def _start(self, request_id: str) -> None:
@@ -133,13 +135,16 @@ class EngineChild:
 
     def _note(self, request_id: str, event: StreamEvent) -> None:
         """Called in the engine's thread, which flushes when its step is done."""
-        self._events.append((request_id, event))
+        self._events.append(wire.plain_event(request_id, event))
+
+    def _note_tokens(self, request_id: str, index: int, token_ids: Sequence[int]) -> None:
+        """The same of tokens: the other process makes their texts, so that the step need not."""
+        self._events.append([request_id, index, *token_ids])
 
     def _flush(self) -> None:
         with self._flushing:
             if self._events:
-                events = [wire.plain_event(*self._events.popleft()) for _ in range(len(self._events))]
-                self._send({"events": events})
+                self._send({"events": [self._events.popleft() for _ in range(len(self._events))]})
 
     def _take(self, answer: Answer) -> None:
         if isinstance(answer, EngineDeadError):

@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 class EngineFacts:
     """What stays as it is once an engine is loaded, in the words of `ServedEngine`.
 
-    has_verifier: whether it has one of its own for finished texts.
+    has_verifier: whether it has one of its own for finished texts. holds_text: whether text is held until it is final.
     """
 
     limits: Limits
@@ -36,6 +36,7 @@ class EngineFacts:
     memory_lines: tuple[str, ...]
     sentence_models: dict[str, SentenceTask]
     has_verifier: bool
+    holds_text: bool
     status: EngineStatus
 
 

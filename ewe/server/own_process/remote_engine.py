@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EngineDeadError
 from ewe.server.own_process import engine_messages as wire
 from ewe.server.own_process.remote_parts import RemoteSentenceModels, RemoteVerifiers
+from ewe.server.own_process.token_texts import TokenTexts
 from ewe.server.served_engine import OpenedRequest, ServedEngine
 from ewe.text.tool_calls.chat_prompts import ChatPrompts
 
@@ -33,9 +34,14 @@ _log = logging.getLogger("ewe.server")
 
 @dataclass(slots=True)
 class _UnderWay:
-    """A request in the other process: who hears of its events, and, once it is submitted, of the engine's death."""
+    """A request in the other process: who hears of its events, and, once it is submitted, of the engine's death.
 
-    listener: Callable[[StreamEvent], None] | None
+    texts: of the answers whose tokens are told, by their indices.
+    """
+
+    request: TokenizedRequest
+    listener: Callable[[StreamEvent], None]
+    texts: dict[int, TokenTexts] = field(default_factory=dict)
     on_answer: Callable[[Answer], object] | None = None
 
 
@@ -68,7 +74,7 @@ class RemoteEngine(ServedEngine):
     def admit(self, request: TokenizedRequest) -> OpenedRequest:
         """A request that has been tokenised, ready to run; waits for the other process to check it."""
         arrived = time.monotonic()
-        self._under_way[request.id] = _UnderWay(request.original.listener)
+        self._under_way[request.id] = _UnderWay(request, request.original.listener or _ignore)
         try:
             self._call("admit", request=wire.plain_request(request))
         except BaseException:
@@ -142,9 +148,23 @@ class RemoteEngine(ServedEngine):
                 reply.set_result(message["result"])
 
     def _hear(self, plain: list[Any]) -> None:
+        """Takes in an event of a request, or the next tokens of one of its answers."""
         under_way = self._under_way.get(plain[0])
-        if under_way is not None and under_way.listener is not None:
-            under_way.listener(wire.read_event(plain)[1])
+        if under_way is None:
+            return
+        if isinstance(plain[1], int):
+            (under_way.texts.get(plain[1]) or self._new_texts(under_way, plain[1])).add(plain[2:])
+            return
+        event = wire.read_event(plain)[1]
+        if event.kind == "rewind" and event.index in under_way.texts:
+            under_way.texts[event.index].rewind(event.data["kept_chars"], event.data["discarded_tokens"])
+        under_way.listener(event)
+
+    def _new_texts(self, under_way: _UnderWay, index: int) -> TokenTexts:
+        tokenizer, is_final_at_once = self.prompts.tokenizer, not self._facts.holds_text
+        texts = TokenTexts(under_way.request, index, tokenizer, is_final_at_once, under_way.listener)
+        under_way.texts[index] = texts
+        return texts
 
     def _die(self, error: EngineDeadError) -> None:
         """Tells everybody who waits, once."""
@@ -159,3 +179,7 @@ class RemoteEngine(ServedEngine):
         for reply in list(self._calls.values()):
             if not reply.done():
                 reply.set_exception(error)
+
+
+def _ignore(event: StreamEvent) -> None:
+    """Of a request to whose events nobody listens."""
