@@ -200,7 +200,7 @@ def _plan(backend: Any, rows: list[ForwardRow], pool: KVPool) -> Any:
     if pool.device.type == "cuda" and hasattr(backend, "arrange"):
         from ewe.engine.attention.static_plan import PlanSizes
 
-        sizes = PlanSizes.of(len(rows), len(rows[0].unit_slots), backend.wanted_pieces, pool.num_blocks)
+        sizes = PlanSizes.of(len(rows), len(rows[0].unit_slots), backend.target_pieces, pool.num_blocks)
         arranged = backend.arrange(batch, None, sizes.states)
         if sizes.hold(arranged):
             packed = Packed(sizes.layout(), pool.device)

@@ -42,7 +42,7 @@ _ROWS = (1, 64, 128, 256)
 VOCABULARY = 32000
 _BLOCK = 16
 # What an H100 asks for with Llama-3.1-8B's eight key heads.
-_WANTED_PIECES = 99
+_TARGET_PIECES = 99
 _MULTIPROCESSORS = 132
 _NOTHING = Components(None, None)
 
@@ -118,7 +118,7 @@ def stand_in_engine(
     blocks = capacity // _BLOCK + config.scheduler.max_num_seqs + 2
     pool = KVPool([LayerShape(1, 1, 1)], blocks, _BLOCK, torch.float32, "cpu")
     backend = TritonBackend(pool.device, _BLOCK, num_kv_heads=8)
-    backend.wanted_pieces, backend._multiprocessors = _WANTED_PIECES, _MULTIPROCESSORS
+    backend.target_pieces, backend._multiprocessors = _TARGET_PIECES, _MULTIPROCESSORS
     tokenizer = build_tokenizer(VOCABULARY)
     loaded = LoadedModel(None, tokenizer, 1 << 14, frozenset({tokenizer.eos_token_id}), VOCABULARY)
     first_word = len(tokenizer.all_special_ids) + 256

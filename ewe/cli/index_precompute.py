@@ -65,7 +65,7 @@ def precompute_command(
         report = precompute(loaded, chosen, passages, out, show, _prefix(loaded.tokenizer, chosen, system))
     for name in report.skipped:
         say(f"passage {name} makes no unit and was left out")
-    there = f", {report.found} were there already" if report.found else ""
+    there = f", {report.existing} were there already" if report.existing else ""
     print(f"{counted(report.encoded, 'unit')} encoded{there}: {report.num_bytes / (1 << 20):.1f} MiB in {out}")
     print(f"use them with --set memory.precomputed={out}")
 

@@ -40,9 +40,9 @@ def push_command(
     encoder, reason = encoder_for(source, Config().override(settings or ()).retrieval)
     with closing(connect(address)) as store, indexing("pushing") as show:
         report = push(source, store, encoder, show)
-    there = f", {report.found:,} were there already" if report.found else ""
+    there = f", {report.existing:,} were there already" if report.existing else ""
     print(f"{counted(report.pushed, 'passage')} pushed{there}; {report.stored:,} are in {address}")
-    others = report.stored - report.pushed - report.found
+    others = report.stored - report.pushed - report.existing
     if others:
         say(f"it holds {counted(others, 'passage')} that {datastore} does not; push into a new one to be rid of them")
     if reason:

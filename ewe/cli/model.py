@@ -86,14 +86,14 @@ def doctor(
     try:
         _diagnose(chosen, tally)
     except KeyboardInterrupt:
-        say(f"stopped after {tally.asked.total()} of at most {most_answers()} answers; so far")
-        output_console().print(_table(tally.found))
+        say(f"stopped after {tally.answered.total()} of at most {most_answers()} answers; so far")
+        output_console().print(_table(tally.diagnosis))
         raise
     console = output_console()
-    console.print(_table(tally.found))
-    for sentence in verdict(tally.found):
+    console.print(_table(tally.diagnosis))
+    for sentence in verdict(tally.diagnosis):
         console.print(sentence, markup=False)
-    if not tally.found.reads:
+    if not tally.diagnosis.reads:
         raise typer.Exit(1)
 
 

@@ -41,10 +41,10 @@ def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool
         drawn = torch.empty(len(rows), 2, dtype=torch.int64, device=logits.device)
         sample_tokens(logits, adjusted, drawn, *(tensors[name] for name in DRAWN_BY))
     counts = [row.params.logprobs or 0 for row in rows]
-    wanted = {"drawn": drawn, **_top(logits, max(counts))}
+    outputs = {"drawn": drawn, **_top(logits, max(counts))}
     if with_entropy:
-        wanted["entropies"] = torch.special.entr(torch.softmax(logits, -1)).sum(-1)
-    return Drawing(drawn[:, 0], partial(_tokens, to_host(wanted), counts))
+        outputs["entropies"] = torch.special.entr(torch.softmax(logits, -1)).sum(-1)
+    return Drawing(drawn[:, 0], partial(_tokens, to_host(outputs), counts))
 
 
 def fetch(drawn: Tensor) -> Drawing:

@@ -34,7 +34,7 @@ class PrecomputeReport:
     """What came of it: units encoded now, units that were there, ids of passages without text; bytes of all units."""
 
     encoded: int
-    found: int
+    existing: int
     skipped: tuple[str, ...]
     num_bytes: int
 
@@ -64,12 +64,12 @@ def precompute(
         missing = [tokens for tokens in texts if unit_key(tokens) not in writer.keys]
         _check_disk(open_folder(out), unit_bytes * sum(map(len, missing)), len(missing))
         encoder = _UnitEncoder(loaded, config, prefix_ids)
-        found = len(texts) - len(missing)
-        for done, tokens in enumerate(missing, found + 1):
+        existing = len(texts) - len(missing)
+        for done, tokens in enumerate(missing, existing + 1):
             writer.add(tokens, encoder.encode(tokens))
             if progress is not None:
                 progress(done, len(texts))
-    return PrecomputeReport(len(missing), found, tuple(skipped), unit_bytes * sum(map(len, texts)))
+    return PrecomputeReport(len(missing), existing, tuple(skipped), unit_bytes * sum(map(len, texts)))
 
 
 def open_precomputed(
@@ -129,14 +129,14 @@ def _unit_texts(
     """The token ids of the passages' units, each content once, and the ids of passages that no unit can hold."""
     tokenizer = UnitTokenizer(loaded.tokenizer, config.memory.unit_tokens, config.memory.unit_template)
     tokenizer = tokenizer.in_prompt if in_prompt else tokenizer
-    found: dict[tuple[int, ...], None] = {}
+    texts: dict[tuple[int, ...], None] = {}
     skipped = []
     for passage in passages:
         try:
-            found[tokenizer.encode(passage).token_ids] = None
+            texts[tokenizer.encode(passage).token_ids] = None
         except InvalidRequestError:
             skipped.append(passage.id)
-    return list(found), skipped
+    return list(texts), skipped
 
 
 def _check_disk(folder: UnitFolder, num_bytes: int, num_units: int) -> None:

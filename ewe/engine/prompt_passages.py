@@ -63,9 +63,9 @@ class PromptPassages:
         passages = tuple(hit.passage for hit in hits if hit.passage.veracity != 0)
         least = self.input_processor.least_room(sequence.request.params)
         build = partial(self._with_passages, sequence.request)
-        found = fitting(build, passages, least, lambda request: request.max_tokens)
-        if found is not None:
-            self._set(sequence, *found)
+        fitted = fitting(build, passages, least, lambda request: request.max_tokens)
+        if fitted is not None:
+            self._set(sequence, *fitted)
 
     def _with_passages(self, request: TokenizedRequest, passages: abc.Sequence[Passage]) -> TokenizedRequest:
         original = request.original

@@ -52,9 +52,9 @@ class SidePrompts:
             return None
         build = partial(self._build, parent, ask, params)
         least = self.input_processor.least_room(params)
-        found = fitting(build, ask.passages, least, lambda sequence: sequence.request.max_tokens)
-        if found is not None:
-            return found
+        fitted = fitting(build, ask.passages, least, lambda sequence: sequence.request.max_tokens)
+        if fitted is not None:
+            return fitted
         with suppress(PromptTooLongError):
             return build(()), ()
         raise PromptTooLongError("a prompt of its own is too long for the model")
@@ -72,8 +72,8 @@ class SidePrompts:
     def token_id(self, name: str) -> int | None:
         """The token of this text, None if the model has none."""
         tokenizer: Any = self.input_processor.tokenizer
-        found: int | None = tokenizer.convert_tokens_to_ids(name)
-        return None if found == tokenizer.unk_token_id else found
+        token_id: int | None = tokenizer.convert_tokens_to_ids(name)
+        return None if token_id == tokenizer.unk_token_id else token_id
 
     def _build(self, parent: Sequence, ask: Ask, params: SamplingParams, passages: tuple[Passage, ...]) -> Sequence:
         original = parent.request.original
@@ -124,14 +124,14 @@ def answer_params(own: SamplingParams, ask: Ask, num_written: int, seed: int) ->
     if left <= 0:
         return None
     limit = left if ask.max_tokens is None else min(ask.max_tokens, left)
-    wanted = [number for number in (own.logprobs, ask.top_logprobs or None) if number is not None]
+    counts = [number for number in (own.logprobs, ask.top_logprobs or None) if number is not None]
     return replace(
         own,
         n=1,
         seed=seed,
         max_tokens=limit,
         min_tokens=min(max(own.min_tokens - num_written, 0), limit),
-        logprobs=max(wanted, default=None),
+        logprobs=max(counts, default=None),
     )
 
 

@@ -178,17 +178,17 @@ class SideRunner:
             parent.record("retrieving", query=text)
         queries = [Query(text, parent.request.memory, step.top_k) for text in step.queries]
         jobs = tuple(retrieval.submit(query, self.config.timeout) for query in queries)
-        parent.policy.side = SideWork(partial(self._found, parent, jobs), jobs=jobs)
+        parent.policy.side = SideWork(partial(self._retrieved, parent, jobs), jobs=jobs)
 
-    def _found(self, parent: Sequence, jobs: tuple[Job, ...]) -> list[tuple[Passage, ...]]:
+    def _retrieved(self, parent: Sequence, jobs: tuple[Job, ...]) -> list[tuple[Passage, ...]]:
         """The passages of finished retrievals, which go into the trace."""
-        found, waited_s = [], parent.stats.retrieval_wait_s + max((job.latency_s for job in jobs), default=0.0)
+        passages, waited_s = [], parent.stats.retrieval_wait_s + max((job.latency_s for job in jobs), default=0.0)
         for job in jobs:
             hits = retrieved_passages(job, self.config.retrieval_threshold)
             record_retrieval(parent, job, hits)
-            found.append(tuple(hit.passage for hit in hits))
+            passages.append(tuple(hit.passage for hit in hits))
         parent.stats.retrieval_wait_s = waited_s  # they ran side by side
-        return found
+        return passages
 
     def _verify(self, parent: Sequence, verification: Worker, step: VerifyTexts) -> None:
         closed_world = parent.request.original.closed_world

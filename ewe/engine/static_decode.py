@@ -142,7 +142,7 @@ class StaticDecoder:
         return self._steps[lanes]
 
     def _made(self, lanes: int, longer: int = 0) -> StaticStep:
-        sizes = PlanSizes.of(lanes, self._units, self._backend.wanted_pieces, self._pool.num_blocks, longer)
+        sizes = PlanSizes.of(lanes, self._units, self._backend.target_pieces, self._pool.num_blocks, longer)
         if len(self._drawn) < lanes:
             self._drawn = self._drawn.new_zeros(lanes, 2)
         step = StaticStep(self._model, self._pool, self._backend, self._windows, sizes, self._outputs, self._drawn)

@@ -54,8 +54,8 @@ def _keys(pool: KVPool, index: Tensor, layer: AttentionLayer) -> Tensor:
     """[Hq, keys, D] of the last layer; those that heads share are repeated."""
     keys, scales = pool.keys[-1], pool.key_scales[-1]
     if scales is None:
-        found = keys.index_select(0, index)
+        selected = keys.index_select(0, index)
     else:
         codes = keys.view(torch.uint8).index_select(0, index).view(keys.dtype)
-        found = dequantise(codes, scales.index_select(0, index), torch.float32)
-    return found.repeat_interleave(layer.num_heads // layer.num_kv_heads, 1).transpose(0, 1)
+        selected = dequantise(codes, scales.index_select(0, index), torch.float32)
+    return selected.repeat_interleave(layer.num_heads // layer.num_kv_heads, 1).transpose(0, 1)

@@ -100,7 +100,7 @@ def _check(
     closed_world: bool | None,
 ) -> Iterator[CheckedSentence]:
     """The sentences of one batch in order; `batch` holds indices of `spans`."""
-    asked = [index for index in batch if index not in unasked]
+    pending = [index for index in batch if index not in unasked]
     requests = [
         VerificationRequest(
             prompt,
@@ -109,10 +109,10 @@ def _check(
             _following(text, spans, index),
             closed_world,
         )
-        for index in asked
+        for index in pending
     ]
     answer = verifier.verify(requests) if requests else []
-    results = {} if isinstance(answer, str) else dict(zip(asked, answer, strict=True))
+    results = {} if isinstance(answer, str) else dict(zip(pending, answer, strict=True))
     for index in batch:
         start, end = spans[index]
         sentence = Sentence(text[start:end], start, end)
@@ -137,7 +137,7 @@ def _following(text: str, spans: Sequence[Span], index: int) -> str:
 
 def _checked(sentence: Sentence, result: VerificationResult) -> CheckedSentence:
     ids = dict.fromkeys(name for claim in result.claims for name in claim.evidence_ids)
-    found = replace(
+    checked = replace(
         sentence,
         verdict=result.verdict,
         score=result.score,
@@ -145,4 +145,4 @@ def _checked(sentence: Sentence, result: VerificationResult) -> CheckedSentence:
         source_ids=tuple(ids),
         reason=why_no_claim(result),
     )
-    return CheckedSentence(found, result.evidence, result.notes)
+    return CheckedSentence(checked, result.evidence, result.notes)

@@ -31,15 +31,15 @@ class Score:
     """How many questions were answered rightly, of how many that were asked."""
 
     right: int = 0
-    asked: int = 0
+    total: int = 0
 
     @property
     def share(self) -> float:
         """In [0, 1]; 0 where nothing was asked."""
-        return self.right / self.asked if self.asked else 0.0
+        return self.right / self.total if self.total else 0.0
 
     def __str__(self) -> str:
-        return f"{self.right} of {self.asked}" if self.asked else "-"
+        return f"{self.right} of {self.total}" if self.total else "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +77,13 @@ class Diagnosis:
 
 @dataclass(slots=True)
 class Tally:
-    """The answers so far, by placement (empty without units) and system; what is found can be read at any time."""
+    """The answers so far, by placement (empty without units) and system; their diagnosis can be read at any time."""
 
     right: Counter[tuple[str, System]] = field(default_factory=Counter)
-    asked: Counter[tuple[str, System]] = field(default_factory=Counter)
+    answered: Counter[tuple[str, System]] = field(default_factory=Counter)
 
     @property
-    def found(self) -> Diagnosis:
+    def diagnosis(self) -> Diagnosis:
         """What the answers say so far."""
         units = tuple(self._reading(name, _ONE_UNIT, _SEVERAL_UNITS) for name in placements())
         return Diagnosis(self._score("", _NOTHING), self._reading("", _ONE, _SEVERAL), units)
@@ -92,7 +92,7 @@ class Tally:
         return Reading(placement, self._score(placement, one), self._score(placement, several))
 
     def _score(self, placement: str, system: System) -> Score:
-        return Score(self.right[placement, system], self.asked[placement, system])
+        return Score(self.right[placement, system], self.answered[placement, system])
 
 
 def builtin_questions() -> list[Question]:
@@ -116,9 +116,9 @@ def diagnose(
     for placement in placements():
         settings = config.override([f"memory.placement={placement}"])
         _ask(placement, settings, loaded, (_ONE_UNIT, _SEVERAL_UNITS), tally, on_answer)
-        if tally.found.reads_well:
+        if tally.diagnosis.reads_well:
             break
-    return tally.found
+    return tally.diagnosis
 
 
 def _ask(
@@ -133,7 +133,7 @@ def _ask(
 
     def take(result: Answer | Timing) -> None:
         key = placement, by_name[result.system]
-        tally.asked[key] += 1
+        tally.answered[key] += 1
         tally.right[key] += isinstance(result, Answer) and result.contained
         on_answer()
 

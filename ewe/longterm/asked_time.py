@@ -61,7 +61,7 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedDate:
+class QueryDate:
     """The months (1 to 12), years and days that a question names."""
 
     months: frozenset[int]
@@ -80,7 +80,7 @@ class AskedDate:
         return 1.0 if near else 0.5
 
 
-def asked_date(query: str) -> AskedDate | None:
+def query_date(query: str) -> QueryDate | None:
     """What a question names; None without a month."""
     folded = query.lower()
     iso = [tuple(map(int, match)) for match in _ISO.findall(folded)]
@@ -89,10 +89,10 @@ def asked_date(query: str) -> AskedDate | None:
         return None
     years = {int(year) for year in _YEAR.findall(folded)}
     days = {int(day) for day in _DAY.findall(_ISO.sub(" ", folded)) if 1 <= int(day) <= 31} | {day for *_, day in iso}
-    return AskedDate(frozenset(months), frozenset(years), frozenset(days))
+    return QueryDate(frozenset(months), frozenset(years), frozenset(days))
 
 
-def asked_period(query: str, now: float) -> Period | None:
+def query_period(query: str, now: float) -> Period | None:
     """The time that an English question asks about; None for a question about now, or about no time in particular.
 
     Dates need a year ("in 2024", "since May 2024", "before 2024-05-03"), or count back ("last year", "two months ago");
@@ -112,7 +112,7 @@ def asked_period(query: str, now: float) -> Period | None:
 
 def period_of(query: str, as_of: float | None, now: float) -> Period:
     """When what is found must hold: at `as_of`, else at the time that the query asks about, else now."""
-    return (asked_period(query, now) or Period.at(now)) if as_of is None else Period.at(as_of)
+    return (query_period(query, now) or Period.at(now)) if as_of is None else Period.at(as_of)
 
 
 def seconds(name: str, time: Time) -> float:

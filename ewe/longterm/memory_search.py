@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.asked_time import Period, asked_date
+from ewe.longterm.asked_time import Period, query_date
 from ewe.longterm.records import Memory, Scope
 from ewe.longterm.store.memory_rows import Moment
 from ewe.longterm.store.reading import MemoryReader
@@ -85,7 +85,7 @@ class MemorySearch:
         beside = {number + step for number, moment in moments.items() if moment.is_turn for step in (-1, 1)}
         moments |= self._store.moments(sorted(beside - moments.keys()), scopes)
         with_neighbours = _with_turns_beside(scores, moments)
-        date = asked_date(query)
+        date = query_date(query)
         return {
             number: score + (_DATE * date.fit(moments[number].said_at) if date is not None else 0.0)
             for number, score in with_neighbours.items()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from ewe.longterm.change.change_reading import Stance
-from ewe.longterm.change.change_search import Read, older_statements, read_stances, said_already
+from ewe.longterm.change.change_search import Read, duplicate_of, older_statements, read_stances
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.memory_search import MemorySearch, visible
 from ewe.longterm.neighbouring import key_of, neighbours
@@ -71,11 +71,11 @@ class MemoryWriter:
         then, and is found for earlier times only. contradicts: ids in the scope. Raises InvalidRequestError for what is
         no memory, JudgeError as the judge does.
         """
-        told = Memory(
+        new = Memory(
             "new", content, kind, source, scope, dict(metadata or {}), created_at or 0.0, observed_at=observed_at,
             valid_from=valid_from,
         )  # fmt: skip
-        memory = self._added(told, evidence, contradicts)
+        memory = self._added(new, evidence, contradicts)
         self._embed()
         return memory
 
@@ -85,18 +85,18 @@ class MemoryWriter:
         New words are believed as if they were said by the same source today, and compared as those of a new memory.
         Raises InvalidRequestError if the scope holds no such memory, or it would be none; JudgeError as the judge does.
         """
-        memory, found = self.store.get(scope, memory_id), list[Relation]()
+        memory, related = self.store.get(scope, memory_id), list[Relation]()
         if change.content is not None:
             memory = replace(memory, content=" ".join(change.content.split()), observed_at=self._clock())
-            found = self.relations(memory)
-            veracity, uncertainty = self._first(memory, found)
-            against = tuple(other.id for other in contradicted(found))
+            related = self.relations(memory)
+            veracity, uncertainty = self._first(memory, related)
+            against = tuple(other.id for other in contradicted(related))
             change = replace(
                 change, content=memory.content, veracity=veracity, uncertainty=uncertainty, contradicts=against
             )
         with self.store.transaction():
             self.store.revise(scope, memory_id, change, at=self._clock(), reason="edited")
-            for other in contradicted(found):
+            for other in contradicted(related):
                 self._mark(scope, other.id, memory_id)
             memory = self.store.get(scope, memory_id)
         self._embed()
@@ -126,52 +126,52 @@ class MemoryWriter:
         chosen = neighbours([other for other in others if other.valid_until is None or other.holds_at(memory.said_at)])
         if judge is None:
             return [Relation(other, 0.0, 0.0, 0.0) for other in chosen]
-        asked = {key_of(one.memory): one for one in known}
-        new = [other for other in chosen if key_of(other) not in asked]
-        asked |= {key_of(one.memory): one for one in relations(memory.content, new, judge)}
-        return [asked[key_of(other)] for other in chosen]
+        by_key = {key_of(one.memory): one for one in known}
+        new = [other for other in chosen if key_of(other) not in by_key]
+        by_key |= {key_of(one.memory): one for one in relations(memory.content, new, judge)}
+        return [by_key[key_of(other)] for other in chosen]
 
     def _embed(self) -> None:
         """Called after every change, for whoever keeps vectors of memories."""
 
-    def _added(self, told: Memory, evidence: Sequence[str] = (), contradicts: Sequence[str] = ()) -> Memory:
-        """As `add`, without vectors; told: its id and veracity do not count."""
-        content, created_at = " ".join(told.content.split()), told.created_at or self._clock()
-        told = replace(told, id=_id_of(content), content=content, created_at=created_at)
-        memory, there = self._known(replace(told, observed_at=told.said_at), contradicts)
-        rounds, found = 0, list[Relation]()
+    def _added(self, new: Memory, evidence: Sequence[str] = (), contradicts: Sequence[str] = ()) -> Memory:
+        """As `add`, without vectors; new: its id and veracity do not count."""
+        content, created_at = " ".join(new.content.split()), new.created_at or self._clock()
+        new = replace(new, id=_id_of(content), content=content, created_at=created_at)
+        memory, there = self._known(replace(new, observed_at=new.said_at), contradicts)
+        rounds, related = 0, list[Relation]()
         while there is None:
             before, rounds = (self._written, self.store.extent(memory.scope)), rounds + 1
-            found = self.relations(memory, found)
+            related = self.relations(memory, related)
             read = read_stances(memory, self.store)  # here, where it keeps nobody waiting
             with self.store.transaction():
                 memory, there = self._known(memory, contradicts)
                 # Others may have written while the judge read, in other processes too: that is compared as well.
                 alone = before == (self._written, self.store.extent(memory.scope))
                 if there is None and (alone or rounds == _ROUNDS):
-                    there = self._write(memory, found, read if alone else None, evidence, contradicts)
+                    there = self._write(memory, related, read if alone else None, evidence, contradicts)
         return there
 
     def _write(
         self,
         memory: Memory,
-        found: Sequence[Relation],
+        related: Sequence[Relation],
         read: Read | None,
         evidence: Sequence[str],
         contradicts: Sequence[str],
     ) -> Memory:
         older = older_statements(memory, self.store, read)
-        if not evidence and not contradicts and (same := said_already(memory, older)):
-            return self._said_again(memory, same)
+        if not evidence and not contradicts and (same := duplicate_of(memory, older)):
+            return self._confirm(memory, same)
         now = self._clock()
         begins = memory.begins
-        agreed = {other.id for other in agreeing(found)}
+        agreed = {other.id for other in agreeing(related)}
         replaced = [other for other in _replaced(memory, older) if other.id not in agreed.union(contradicts)]
         earlier = [other for other in replaced if other.begins <= begins]
         later = min((other for other in replaced if other.begins > begins), key=attrgetter("begins"), default=None)
-        found = [one for one in found if one.memory not in replaced]
-        veracity, uncertainty = self._first(memory, found)
-        against = tuple(dict.fromkeys([*contradicts, *(other.id for other in contradicted(found))]))
+        related = [one for one in related if one.memory not in replaced]
+        veracity, uncertainty = self._first(memory, related)
+        against = tuple(dict.fromkeys([*contradicts, *(other.id for other in contradicted(related))]))
         new = replace(
             memory, updated_at=now, veracity=veracity, uncertainty=uncertainty, contradicts=against,
             valid_from=begins if earlier else memory.valid_from, supersedes=tuple(other.id for other in earlier),
@@ -186,7 +186,7 @@ class MemoryWriter:
             new = self._end(new, later.begins, later.id)
         for memory_id in against:
             self._mark(new.scope, memory_id, new.id)
-        for other in agreeing(found):
+        for other in agreeing(related):
             self._support(other, new.scope, new.source)
         return new
 
@@ -215,7 +215,7 @@ class MemoryWriter:
                 self._mark(memory.scope, other, memory.id)
             return memory, self.store.get(memory.scope, memory.id)
 
-    def _said_again(self, memory: Memory, same: Memory) -> Memory:
+    def _confirm(self, memory: Memory, same: Memory) -> Memory:
         """The memory that says the same, with the new words in its history."""
         self._support(same, memory.scope, memory.source)
         at = self._clock()

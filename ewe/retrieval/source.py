@@ -99,7 +99,7 @@ def tags(metadata: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{key}={item if isinstance(item, str) else json.dumps(item)}"
 
 
-def wanted_tags(filters: FilterConfig) -> list[list[str]]:
+def required_tags(filters: FilterConfig) -> list[list[str]]:
     """The tags that `filters.where` asks for: of each group a passage needs one."""
     return [[f"{key}={value}" for value in values] for key, values in filters.where.items()]
 
@@ -115,7 +115,7 @@ def passes(filters: FilterConfig, passage: Passage) -> bool:
         and passage.url.startswith(filters.url_prefix)
         and passage.veracity >= filters.min_veracity
         and _in_time(passage.date, filters.since, filters.until)
-        and _has_tags(passage, wanted_tags(filters))
+        and _has_tags(passage, required_tags(filters))
     )
 
 

@@ -125,15 +125,15 @@ class AdmissionControl:
 _NO_LIMIT = (1 << 31) - 1  # tokens; the engine ends an answer where the context does
 
 
-def tokens_to_ask(asked: int | None, default: int | None, most: int | None, field: str) -> int:
+def tokens_to_ask(requested: int | None, default: int | None, most: int | None, field: str) -> int:
     """The max_tokens of a request for the engine; default, most: None for all that the context leaves.
 
     Raises RefusedError, which names the request's field, if more is asked for than the server grants.
     """
     most = most or _NO_LIMIT
-    if asked is not None and asked > most:
-        raise RefusedError(400, f"{field}: at most {most} here (server.max_tokens), got {asked}", param=field)
-    return asked or min(default or most, most)
+    if requested is not None and requested > most:
+        raise RefusedError(400, f"{field}: at most {most} here (server.max_tokens), got {requested}", param=field)
+    return requested or min(default or most, most)
 
 
 _BYTES_PER_TOKEN = 16  # more than any text has that is not made to be short in tokens
@@ -179,17 +179,17 @@ def check_prompts(opened: abc.Sequence[OpenedRequest], most: int | None) -> None
         )
 
 
-def check_room(opened: abc.Sequence[OpenedRequest], asked: int, field: str, max_model_len: int) -> None:
+def check_room(opened: abc.Sequence[OpenedRequest], requested: int, field: str, max_model_len: int) -> None:
     """Raises RefusedError if a prompt leaves no room for so many tokens, which the engine would cut silently."""
     request = min((one.request for one in opened), key=lambda item: item.max_tokens)
-    if asked <= request.max_tokens:
+    if requested <= request.max_tokens:
         return
     prompt, kept = request.num_prompt_tokens, request.start_position - len(request.prefix_ids)
     units = f" less the {kept} of a memory unit (memory.unit_tokens)" if kept else ""
     is_pool = request.max_tokens < max_model_len - kept - prompt
     pool = ", and the KV pool holds no more (cache.num_blocks, cache.memory_gib)" if is_pool else ""
     message = (
-        f"{field}: the prompt's {prompt} tokens and {asked} more are over the model's {max_model_len} "
+        f"{field}: the prompt's {prompt} tokens and {requested} more are over the model's {max_model_len} "
         f"(model.max_model_len){units}{pool}: ask for at most {request.max_tokens}, or leave it out"
     )
     raise RefusedError(400, message, param=field, code="context_length_exceeded")

@@ -39,9 +39,9 @@ def affinity_key(session: str, body: Any, find_passage: FindPassage | None = Non
     cache_key = body.get("prompt_cache_key")
     if isinstance(cache_key, str) and cache_key:
         return f"caller {cache_key}"
-    found = _foreseen(body, find_passage)
+    key = _foreseen(body, find_passage)
     salt = body.get("cache_salt")
-    return f"{found} salt {salt}" if found and isinstance(salt, str) and salt else found
+    return f"{key} salt {salt}" if key and isinstance(salt, str) and salt else key
 
 
 def place_of(text: str) -> int:

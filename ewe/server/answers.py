@@ -69,7 +69,7 @@ def supporting(sentence: Sentence) -> list[str]:
 
 def citations(generation: Generation) -> list[schemas.Annotation]:
     """One citation per sentence and source that supports a claim of it."""
-    found = []
+    annotations = []
     for sentence in generation.sentences:
         for name in supporting(sentence):
             passage = generation.sources.get(name)
@@ -79,8 +79,8 @@ def citations(generation: Generation) -> list[schemas.Annotation]:
                 start_index=sentence.start,
                 end_index=sentence.end,
             )
-            found.append(schemas.Annotation(url_citation=citation))
-    return found
+            annotations.append(schemas.Annotation(url_citation=citation))
+    return annotations
 
 
 def ewe_result(generations: Sequence[Generation], offsets: Sequence[int] = ()) -> schemas.EweResult:
@@ -121,7 +121,7 @@ def wire_source(passage: Passage, score: float | None = None) -> schemas.EweSour
 def _revisions(choice: int, generation: Generation, first: int) -> list[schemas.EweRevision]:
     """The wordings that were taken back, in order; first: the place of the answer's first sentence."""
     left = [list(sentence.removed) for sentence in generation.sentences]
-    found = []
+    revisions = []
     for event in generation.trace:
         if event.kind == "rewind":
             text = event.data["text"]
@@ -129,10 +129,10 @@ def _revisions(choice: int, generation: Generation, first: int) -> list[schemas.
             if place is not None:
                 left[place].remove(text)
             sentence = None if place is None else first + place
-            found.append(
+            revisions.append(
                 schemas.EweRevision(choice=choice, sentence=sentence, removed=text, reason=event.data["reason"])
             )
-    return found
+    return revisions
 
 
 def _retrieval_scores(generations: Sequence[Generation]) -> Mapping[str, float]:

@@ -78,7 +78,7 @@ class _Answer(StreamedAnswer):
         self._stops = body.stop_sequences or ()
         self._sources, self._citer = sources, citer
         self._splitter = SentenceSplitter()
-        self._said, self._told = "", 0  # all text so far, and how much of it is in blocks
+        self._written, self._sent = "", 0  # all text so far, and how much of it is in blocks
         self._opening = schemas.MessageResponse(
             id=f"msg_{uuid.uuid4().hex}",
             model=service.check_model(body.model),
@@ -105,14 +105,16 @@ class _Answer(StreamedAnswer):
         """Of one event; where there is something to cite, text waits until its sentence is whole."""
         if item.event.kind != "text" or not self._citer.is_on:
             return await super().tell(item)
-        self._said += item.event.data["text"]
-        begin = self._told
-        return await self._tell_spans([(begin + a, begin + b) for a, b in self._splitter.completed(self._said[begin:])])
+        self._written += item.event.data["text"]
+        begin = self._sent
+        return await self._tell_spans(
+            [(begin + a, begin + b) for a, b in self._splitter.completed(self._written[begin:])]
+        )
 
     async def _tell_spans(self, spans: Sequence[Span]) -> str:
         """The blocks of sentences that are whole."""
-        blocks = await self._blocks(self._said, self._told, spans)
-        self._told = spans[-1][1] if spans else self._told
+        blocks = await self._blocks(self._written, self._sent, spans)
+        self._sent = spans[-1][1] if spans else self._sent
         return "".join(map(self._events.block, blocks))
 
     def _text(self, choice: int, text: str) -> str:
@@ -122,8 +124,8 @@ class _Answer(StreamedAnswer):
         return ""  # requests cannot ask for any
 
     async def _finish(self, choice: int, generation: Generation) -> str:
-        begin = self._told
-        rest = await self._tell_spans([(begin + a, begin + b) for a, b in self._splitter.split(self._said[begin:])])
+        begin = self._sent
+        rest = await self._tell_spans([(begin + a, begin + b) for a, b in self._splitter.split(self._written[begin:])])
         return rest + self._events.finish(await self._ended(generation, []))
 
     def close(self) -> None:

@@ -77,8 +77,8 @@ class Sources:
 
     def locations(self, quotes: Sequence[Quote]) -> list[schemas.Location]:
         """Where the quotes stand, each place once."""
-        found = [self._points[quote.id](quote.text) for quote in quotes]
-        return list({location.model_dump_json(): location for location in found}.values())
+        locations = [self._points[quote.id](quote.text) for quote in quotes]
+        return list({location.model_dump_json(): location for location in locations}.values())
 
     def _citable(self) -> Iterator[tuple[str, _Source, _Part]]:
         for source in self._sources:

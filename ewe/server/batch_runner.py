@@ -93,12 +93,12 @@ class BatchRunner:
         batch = self._batch(key, batch_id)
         path = self.store.content(batch.input_file_id)
         check = partial(check_requests, path, batch.endpoint, MOST_REQUESTS, self._limits)
-        found = await self._checks.submit(key, check)
+        result = await self._checks.submit(key, check)
         batch = self._batch(key, batch_id)
-        if found.errors:
-            await self._set(key, batch, "failed", errors=BatchErrors(data=found.errors))
+        if result.errors:
+            await self._set(key, batch, "failed", errors=BatchErrors(data=result.errors))
         else:
-            await self._set(key, batch, "in_progress", request_counts=RequestCounts(total=found.total))
+            await self._set(key, batch, "in_progress", request_counts=RequestCounts(total=result.total))
 
     async def _run(self, key: str, batch_id: str) -> None:
         def goes_on() -> bool:

@@ -48,11 +48,11 @@ async def create_file(
 
 
 @router.get("/v1/files")
-async def list_files(request: Request, wanted: Annotated[FileListing, Query()]) -> Page[StoredFile]:
+async def list_files(request: Request, listing: Annotated[FileListing, Query()]) -> Page[StoredFile]:
     """The key's files: of requests, and of results."""
     files = _runner_of(request).store.files.of_key(key_of(request))
-    chosen = (file for file in files if wanted.purpose in (None, file.purpose))
-    return page(chosen, wanted.after, min(wanted.limit, _MOST_LISTED), newest_first=wanted.order == "desc")
+    chosen = (file for file in files if listing.purpose in (None, file.purpose))
+    return page(chosen, listing.after, min(listing.limit, _MOST_LISTED), newest_first=listing.order == "desc")
 
 
 @router.get("/v1/files/{file_id}")
@@ -103,9 +103,9 @@ async def create_batch(body: BatchCreation, request: Request) -> Batch:
 
 
 @router.get("/v1/batches")
-async def list_batches(request: Request, wanted: Annotated[Listing, Query()]) -> Page[Batch]:
+async def list_batches(request: Request, listing: Annotated[Listing, Query()]) -> Page[Batch]:
     """The key's batches, the newest first."""
-    return page(_runner_of(request).store.batches.of_key(key_of(request)), wanted.after, wanted.limit)
+    return page(_runner_of(request).store.batches.of_key(key_of(request)), listing.after, listing.limit)
 
 
 @router.get("/v1/batches/{batch_id}")

@@ -94,19 +94,19 @@ class _ChatAnswer(ChunkedAnswer):
     def _text(self, choice: int, text: str) -> str:
         """The chunks of text: with tools it may be content, calls, both or, for now, nothing."""
         if not self._readers:
-            return self._told(choice, [text])
+            return self._chunks(choice, [text])
         num_calls = self._readers[choice].num_calls
-        return self._told(choice, self._readers[choice].feed(text), num_calls)
+        return self._chunks(choice, self._readers[choice].feed(text), num_calls)
 
     async def _finish(self, choice: int, generation: Generation) -> str:
         rest = ""
         if self._readers:
             num_calls = self._readers[choice].num_calls
-            rest = self._told(choice, self._readers[choice].finish(), num_calls)
+            rest = self._chunks(choice, self._readers[choice].finish(), num_calls)
         return rest + await super()._finish(choice, generation)
 
-    def _told(self, choice: int, pieces: Sequence[Piece], num_calls: int = 0) -> str:
-        """The chunks of content and calls; num_calls: how many calls were told before."""
+    def _chunks(self, choice: int, pieces: Sequence[Piece], num_calls: int = 0) -> str:
+        """The chunks of content and calls; num_calls: how many calls were sent before."""
         deltas: list[dict[str, Any]] = []
         for piece in pieces:
             if isinstance(piece, str):

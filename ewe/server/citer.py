@@ -94,8 +94,8 @@ class Citer:
         for batch in cancellation.batches(pending, _BATCH):
             with self._part():
                 results += self._opened().verify([self._request(text, span) for span in batch])
-        found = dict(zip(pending, map(_quotes, results), strict=True))
-        return [found.get(span, ()) for span in spans]
+        quotes = dict(zip(pending, map(_quotes, results), strict=True))
+        return [quotes.get(span, ()) for span in spans]
 
     def _request(self, text: str, span: Span) -> VerificationRequest:
         start, end = span
@@ -105,11 +105,11 @@ class Citer:
 def _quotes(result: VerificationResult) -> tuple[Quote, ...]:
     """One per supporting passage and sentence of it, of all claims that are supported."""
     checked = CheckedSentence(Sentence("", 0, 0), result.evidence)
-    found = [
+    quotes = [
         Quote(item.passage.id, item.excerpt or item.passage.text)
         for claim in result.claims
         if claim.verdict is Verdict.SUPPORTED
         for item in checked.evidence_of(claim)
         if item.stance is Verdict.SUPPORTED
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(quotes))

@@ -86,7 +86,7 @@ class _Answer(StreamedAnswer):
         """One per sentence that anything supports: documents of the request, then what was found in the datastore."""
         if not self._body.wants_citations:
             return []
-        given, found = self._body.cited_documents, []
+        given, citations = self._body.cited_documents, []
         spans = [(sentence.start, sentence.end) for sentence in generation.sentences]
         quotes = await self._citer.quotes(generation.text, spans)
         for sentence, quoted in zip(generation.sentences, quotes, strict=True):
@@ -97,8 +97,8 @@ class _Answer(StreamedAnswer):
             sources = [schemas.DocumentSource(id=name, document=document) for name, document in cited.items()]
             if sources:
                 span = {"start": sentence.start, "end": sentence.end, "text": sentence.text}
-                found.append(schemas.Citation(**span, sources=sources))
-        return found
+                citations.append(schemas.Citation(**span, sources=sources))
+        return citations
 
     def begin(self) -> str:
         """The records that open the message and its one content."""

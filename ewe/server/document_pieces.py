@@ -29,8 +29,8 @@ class WholeDocuments:
         return list(map(self._whole, self._verifier.verify(requests)))
 
     def _whole(self, result: VerificationResult) -> VerificationResult:
-        found = (replace(one, passage=self._documents.get(one.passage.id, one.passage)) for one in result.evidence)
-        return replace(result, evidence=tuple(found))
+        evidence = (replace(one, passage=self._documents.get(one.passage.id, one.passage)) for one in result.evidence)
+        return replace(result, evidence=tuple(evidence))
 
 
 def pieces_of(document: Passage) -> Iterator[Passage]:

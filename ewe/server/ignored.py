@@ -31,13 +31,13 @@ class IgnoredFields:
 
     def take(self, request: Request, parts: Iterable[RequestModel]) -> None:
         """Notes what a request's parts say without effect, for `HEADER`; raises RefusedError if that is refused."""
-        found = [field for part in parts for field in _ignored_fields(part)]
+        fields = [field for part in parts for field in _ignored_fields(part)]
         if self._strict:
-            unknown = next((field.name for field in found if not field.is_label), None)
+            unknown = next((field.name for field in fields if not field.is_label), None)
             if unknown is not None:
                 raise RefusedError(400, f"{unknown}: this server knows no such field (server.strict)", param=unknown)
         # As a header can carry them.
-        plain = (quote(field.name, safe="", errors="replace")[:_MOST_CHARACTERS] or '""' for field in found)
+        plain = (quote(field.name, safe="", errors="replace")[:_MOST_CHARACTERS] or '""' for field in fields)
         names = list(dict.fromkeys(plain))
         if names:
             request.scope["state"]["ignored"] = ", ".join(names[:_MOST_NAMES] + ["..."] * (len(names) > _MOST_NAMES))

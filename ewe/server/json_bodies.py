@@ -30,9 +30,12 @@ class BoundedRequest(Request):
     """A request whose JSON is bounded in structure, since looking through values takes longer than reading text."""
 
     async def body(self) -> bytes:
-        """The whole body; raises HTTPException with status 413 for one that is too large, before it is read if told."""
-        most, told = service_of(self).most_body_bytes(self.scope["path"]), self.headers.get("content-length", "")
-        if told.isdecimal() and int(told) > most:
+        """The whole body; raises HTTPException with status 413 for one that is too large.
+
+        Where its length is given, it is refused before it is read.
+        """
+        most, length = service_of(self).most_body_bytes(self.scope["path"]), self.headers.get("content-length", "")
+        if length.isdecimal() and int(length) > most:
             raise HTTPException(413, str(too_large(most)))
         body = await super().body()
         if len(body) > most:
@@ -76,7 +79,7 @@ def parse(body: bytes) -> Any:
 
 def _lists_of_tokens(value: Any) -> set[int]:
     """The ids of the lists of whole numbers where tokens stand: in `tokens`, in `prompt`, or in its lists."""
-    found = [value.get("tokens"), value.get("prompt")] if isinstance(value, dict) else []
-    within = [item for items in found if isinstance(items, list) for item in items if isinstance(item, list)]
-    lists = [item for item in (*found, *within) if isinstance(item, list)]
+    outer = [value.get("tokens"), value.get("prompt")] if isinstance(value, dict) else []
+    within = [item for items in outer if isinstance(items, list) for item in items if isinstance(item, list)]
+    lists = [item for item in (*outer, *within) if isinstance(item, list)]
     return {id(item) for item in lists if all(type(member) is int for member in item)}

@@ -46,14 +46,14 @@ class LogFormatter(logging.Formatter):
         """The line."""
         fields: dict[str, Any] = dict(getattr(record, "fields", {}))
         if record.exc_info and record.exc_info[1] is not None:
-            fields["error"] = told_error(record.exc_info[1])
+            fields["error"] = error_summary(record.exc_info[1])
         when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
         level, message = record.levelname.lower(), record.getMessage()
         if self._form == "json":
             texts = {"time": when, "level": level, "event": message, **fields}
             return json.dumps({name: _shortened(value) for name, value in texts.items()}, ensure_ascii=True)
-        told = "".join(f" {key}={json.dumps(value) if ' ' in str(value) else value}" for key, value in fields.items())
-        return f"{when} {level} {_one_line(_shortened(message + told))}"
+        pairs = "".join(f" {key}={json.dumps(value) if ' ' in str(value) else value}" for key, value in fields.items())
+        return f"{when} {level} {_one_line(_shortened(message + pairs))}"
 
 
 class OnceAMinute(logging.Filter):
@@ -79,7 +79,7 @@ class OnceAMinute(logging.Filter):
         return True
 
 
-def told_error(error: BaseException) -> str:
+def error_summary(error: BaseException) -> str:
     """An error and its causes by their types and places; their messages may quote what a user sent."""
     return "; from ".join(f"{type(each).__name__} at {_places(each)}" for each in _causes(error))
 

@@ -62,14 +62,14 @@ def completion_logprobs(pieces: Sequence[Piece], with_top: bool, with_prompt: bo
 def _pieces(
     detokenizer: Detokenizer, token_ids: Sequence[int], logprobs: Sequence[float], tops: Sequence[Mapping[int, float]]
 ) -> list[Piece]:
-    found = []
+    pieces = []
     for place, token_id in enumerate(token_ids):
         top = []
         for other, value in sorted(tops[place].items(), key=lambda item: -item[1]):
             top.append(Piece(detokenizer.append(other) or detokenizer.flush(), _finite(value)))
             detokenizer.truncate(place)
-        found.append(Piece(detokenizer.append(token_id), _finite(logprobs[place]), top))
-    return found
+        pieces.append(Piece(detokenizer.append(token_id), _finite(logprobs[place]), top))
+    return pieces
 
 
 def _finite(value: float) -> float:

@@ -69,8 +69,8 @@ def open_tracing(settings: ServerSettings) -> Tracing | None:
 def log_request(scope: Scope, request_id: str, status: int, seconds: float) -> None:
     """One line for a request. status 0: the client had gone before the answer."""
     trace = {"trace_id": scope["state"]["trace_id"]} if "trace_id" in scope["state"] else {}
-    asked = {"method": shown_method(scope["method"]), "path": shown_path(scope["path"])}
-    fields = {"request_id": request_id, **trace, **asked, "status": status, "seconds": round(seconds, 4)}
+    request = {"method": shown_method(scope["method"]), "path": shown_path(scope["path"])}
+    fields = {"request_id": request_id, **trace, **request, "status": status, "seconds": round(seconds, 4)}
     _log.info("request", extra={"fields": fields})
 
 
@@ -79,7 +79,7 @@ class RequestLogMiddleware:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._told = dict.fromkeys(PROBES, 200)
+        self._last_status = dict.fromkeys(PROBES, 200)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -105,10 +105,10 @@ class RequestLogMiddleware:
             await self._app(scope, receive, send_marked)
         finally:
             # Probes come every second: what they hear has a line when it changes.
-            if self._told.get(scope["path"]) != status:
+            if self._last_status.get(scope["path"]) != status:
                 log_request(scope, request_id, status, time.monotonic() - begin)
             if scope["path"] in PROBES:
-                self._told[scope["path"]] = status
+                self._last_status[scope["path"]] = status
 
 
 class AccessMiddleware:

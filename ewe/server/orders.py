@@ -45,11 +45,11 @@ def tool_texts(tools: ToolUse | None) -> list[str]:
 
 def passages_of(documents: Sequence[Document | str] | None) -> list[Passage]:
     """Documents of a request as passages; raises InvalidRequestError if two have the same id."""
-    found = []
+    passages = []
     for number, item in enumerate(documents or (), 1):
         document = Document(text=item) if isinstance(item, str) else item
         values = document.model_dump(exclude={"id"})
-        found.append(Passage(id=document.id or f"document-{number}", **values))
-    if len({passage.id for passage in found}) < len(found):
+        passages.append(Passage(id=document.id or f"document-{number}", **values))
+    if len({passage.id for passage in passages}) < len(passages):
         raise InvalidRequestError("documents: two of them have the same id")
-    return found
+    return passages

@@ -101,19 +101,19 @@ class ServerSettings(Settings):
 
     def keys(self) -> tuple[str, ...]:
         """The keys that open the server; none means that it is open. Raises ConfigError for a file without any."""
-        found = [self.api_key.get_secret_value()] if self.api_key is not None else []
+        keys = [self.api_key.get_secret_value()] if self.api_key is not None else []
         if self.api_key_file is not None:
             try:
                 lines = self.api_key_file.read_text(encoding="utf-8").split("\n")
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigError(f"server.api_key_file: cannot read {self.api_key_file}: {error}") from error
             stripped = [line.strip() for line in lines]
-            found += [line for line in stripped if line and not line.startswith("#")]
-            if not found:
+            keys += [line for line in stripped if line and not line.startswith("#")]
+            if not keys:
                 raise ConfigError(f"server.api_key_file: {self.api_key_file} holds no key")
-        if not all(found):
+        if not all(keys):
             raise ConfigError("server.api_key is empty: leave it out for a server without a key")
-        return tuple(found)
+        return tuple(keys)
 
 
 def resolve_settings(
@@ -150,7 +150,7 @@ def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, str], list[s
 
     Those are left alone: Kubernetes sets EWE_ENGINE_PORT and others beside a service named ewe-engine.
     """
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     unknown: list[str] = []
     for name, value in sorted(environ.items()):
         if not name.startswith(PREFIX):
@@ -158,10 +158,10 @@ def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, str], list[s
         path = name.removeprefix(PREFIX).lower().split("__")
         if path[0] in Config.model_fields or (path[0] == SERVER_GROUP and len(path) > 1):
             # A text stays what it is: a key of digits, a folder called "no".
-            found[".".join(path)] = yaml.safe_dump(value) if _is_text(path) else value
+            settings[".".join(path)] = yaml.safe_dump(value) if _is_text(path) else value
         else:
             unknown.append(name)
-    return found, unknown
+    return settings, unknown
 
 
 def _is_text(path: list[str]) -> bool:

@@ -194,8 +194,8 @@ def _corrected_punkt() -> Any:
 
 def _word_after(text: str, after: int) -> tuple[str, bool]:
     """The word at `after` and whether it can no longer grow (within the reach)."""
-    found = _RUN.match(text, after, after + _REACH)
-    word = found[0] if found else ""
+    match = _RUN.match(text, after, after + _REACH)
+    word = match[0] if match else ""
     return word, bool(word) and (after + len(word) < len(text) or len(word) == _REACH)
 
 

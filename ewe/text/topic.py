@@ -35,8 +35,8 @@ def is_about(passage: Passage, question: str, written: str) -> bool:
     A question without names may be about anything; the first word of one that is asked with a verb is none.
     """
     subject = subject_of(question)
-    asked = names_of(subject if subject != question else subject.partition(" ")[2])
-    if not asked or share_of(asked, stems_of(f"{passage.title} {passage.text}")) >= ABOUT:
+    names = names_of(subject if subject != question else subject.partition(" ")[2])
+    if not names or share_of(names, stems_of(f"{passage.title} {passage.text}")) >= ABOUT:
         return True
     title = names_of(passage.title)
     return bool(title) and title <= stems_of(written)

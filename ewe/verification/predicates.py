@@ -114,14 +114,14 @@ def _where_it_says(own: _Words, predicate: Sequence[str], low: Sequence[str]) ->
 
 def _names_between(text: _Words, first: int, last: int) -> list[tuple[Name, bool]]:
     """The names among these words, and whether each may be what is spoken of: after "in" or "of" none is."""
-    found = []
+    names = []
     for end, name in text.names:
         begin = end - len(name)
         before = text.low[begin - 1] if begin > 0 else ""
         before = text.low[begin - 2] if before in ("the", "a", "an") and begin > 1 else before
         if first <= begin and end <= last:
-            found.append((name, before not in _PLACES))
-    return found
+            names.append((name, before not in _PLACES))
+    return names
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)

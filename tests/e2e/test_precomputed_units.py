@@ -114,7 +114,7 @@ def assert_same(loaded: LoadedModel, out: Path | str) -> None:
 def test_every_family_gives_the_same_bits(tmp_path: Path, family: str) -> None:
     out = tmp_path / "units"
     report = precompute(tiny(family), settings_of(), PASSAGES, out)
-    assert (report.encoded, report.found, report.skipped) == (3, 0, ("empty",))
+    assert (report.encoded, report.existing, report.skipped) == (3, 0, ("empty",))
     assert_same(tiny(family), out)
 
 
@@ -137,7 +137,7 @@ def test_going_on_encodes_what_is_missing(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     precompute(tiny("llama"), settings_of(), PASSAGES[:1], tmp_path / "units")
     report = precompute(tiny("llama"), settings_of(), PASSAGES, tmp_path / "units", lambda *done: seen.append(done))
-    assert (report.encoded, report.found) == (2, 1)
+    assert (report.encoded, report.existing) == (2, 1)
     assert seen == [(2, 3), (3, 3)]
     assert_same(tiny("llama"), tmp_path / "units")
 
@@ -145,7 +145,7 @@ def test_going_on_encodes_what_is_missing(tmp_path: Path) -> None:
 def test_a_store_behind_a_url_does_as_well() -> None:
     url = "memory://end-to-end/units"
     precompute(tiny("llama"), settings_of(), PASSAGES[:1], url)
-    assert precompute(tiny("llama"), settings_of(), PASSAGES, url).found == 1
+    assert precompute(tiny("llama"), settings_of(), PASSAGES, url).existing == 1
     assert_same(tiny("llama"), url)
     kept = cache_folder() / "units"
     assert len([path for path in kept.iterdir() if path.stat().st_size]) == len(DOCUMENTS)

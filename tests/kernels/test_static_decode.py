@@ -435,7 +435,7 @@ def test_a_step_that_has_no_room_takes_the_present_path(device, sizes):
     decoder._units = sizes.get("units", 16)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ewe.engine.attention.static_plan._STATES_PER_SEGMENT", 1)
-        patch.setattr(decoder._backend, "wanted_pieces", 1)
+        patch.setattr(decoder._backend, "target_pieces", 1)
         if "blocks" in sizes:
             patch.setattr(decoder._pool, "num_blocks", 1)
         assert decoder.forward([decoding.paged.row(decoding.contexts[2], [9])]) is None

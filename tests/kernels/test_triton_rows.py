@@ -114,7 +114,7 @@ def test_a_plan_of_fixed_sizes_gives_the_same_and_zeros_to_what_pads_it(device, 
     rng = np.random.default_rng(5)
     rows = make_rows(rng)
     backend = TritonBackend(torch.device(device), BLOCK, KV_HEADS)
-    sizes = PlanSizes.of(8, 3, backend.wanted_pieces, BLOCKS, longer=24)
+    sizes = PlanSizes.of(8, 3, backend.target_pieces, BLOCKS, longer=24)
     packed = Packed(sizes.layout(), torch.device(device))
     plan = sizes.plan(packed.device, window)
     for some in (rows, rows[2:4], rows[:3], rows[:2]):

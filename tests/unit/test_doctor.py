@@ -51,7 +51,7 @@ def test_it_counts_right_answers_per_way_and_tells_of_each(monkeypatch):
     found = diagnose(Config(), None, tally, lambda: told.append(1))
     assert (
         found
-        == tally.found
+        == tally.diagnosis
         == Diagnosis(
             Score(1, 8),
             Reading("", Score(10, 12), Score(8, 8)),
@@ -77,10 +77,10 @@ def test_no_further_placement_is_tried_once_one_is_read_well(monkeypatch):
 
 
 def test_a_tally_can_be_read_at_any_time():
-    assert str(Tally().found.prompt.one) == "-"
-    assert not Tally().found.reads
-    tally = Tally(right=Counter({("", System(PROMPT, 1)): 2}), asked=Counter({("", System(PROMPT, 1)): 3}))
-    assert str(tally.found.prompt.one) == "2 of 3"
+    assert str(Tally().diagnosis.prompt.one) == "-"
+    assert not Tally().diagnosis.reads
+    tally = Tally(right=Counter({("", System(PROMPT, 1)): 2}), answered=Counter({("", System(PROMPT, 1)): 3}))
+    assert str(tally.diagnosis.prompt.one) == "2 of 3"
 
 
 def reading(name, one, several):

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.asked_time import Period, asked_period, seconds
+from ewe.longterm.asked_time import Period, query_period, seconds
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC).timestamp()  # a Wednesday
 
@@ -49,7 +49,7 @@ def shown(period: Period | None) -> str:
     ],
 )
 def test_the_time_that_a_question_asks_about(question: str, period: str) -> None:
-    assert shown(asked_period(question, NOW)) == period
+    assert shown(query_period(question, NOW)) == period
 
 
 def test_a_period_meets_what_holds_for_a_part_of_it() -> None:

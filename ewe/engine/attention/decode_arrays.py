@@ -52,9 +52,9 @@ class DecodeArrays:
 
 
 def decode_arrays(
-    rows: Sequence[PlacedRow], tables: Tables, window: int | None, wanted_pieces: int, most_states: int | None = None
+    rows: Sequence[PlacedRow], tables: Tables, window: int | None, target_pieces: int, most_states: int | None = None
 ) -> DecodeArrays:
-    """The arrays of rows of one token each; wanted_pieces: how many pieces of keys keep the device busy.
+    """The arrays of rows of one token each; target_pieces: how many pieces of keys keep the device busy.
 
     most_states: pieces grow until there are no more states, or until every segment is one piece.
     """
@@ -62,7 +62,7 @@ def decode_arrays(
     # [groups, 3]: begin of the list of blocks, first key, last key (exclusive).
     spans = np.concatenate([tables.add_units(segments.units), _context_spans(rows, tables, window)])
     lengths = spans[:, 2] - spans[:, 1]
-    piece = min(max(-(-int(lengths.sum()) // (wanted_pieces * _PASS)) * _PASS, _LEAST_PIECE), _MOST_PIECE)
+    piece = min(max(-(-int(lengths.sum()) // (target_pieces * _PASS)) * _PASS, _LEAST_PIECE), _MOST_PIECE)
     pieces_of = -(-lengths // piece)
     while most_states is not None and pieces_of[segments.group].sum() > most_states and pieces_of.max() > 1:
         piece *= 2

@@ -38,13 +38,13 @@ class PlanSizes:
     segments: int = 0
 
     @classmethod
-    def of(cls, rows: int, units: int, wanted_pieces: int, num_blocks: int, longer: int = 0) -> PlanSizes:
+    def of(cls, rows: int, units: int, target_pieces: int, num_blocks: int, longer: int = 0) -> PlanSizes:
         """The sizes for so many rows of up to `units` units each; pieces of longer contexts grow until they fit.
 
-        wanted_pieces: see `decode_arrays`; num_blocks: of the pool, which rows may hold in common. longer: tokens of
+        target_pieces: see `decode_arrays`; num_blocks: of the pool, which rows may hold in common. longer: tokens of
         rows of several tokens.
         """
-        states = _STATES_PER_SEGMENT * (rows * (units + 1) + wanted_pieces)
+        states = _STATES_PER_SEGMENT * (rows * (units + 1) + target_pieces)
         runs = longer // _TOKENS_PER_RUN
         return cls(rows, states, 2 * num_blocks, rows + longer, runs, runs * (units + 2))  # a prefix, units, a context
 

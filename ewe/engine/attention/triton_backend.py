@@ -32,7 +32,7 @@ class TritonBackend:
         self._multiprocessors = _INTERPRETED_MULTIPROCESSORS
         if device.type == "cuda":
             self._multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
-        self.wanted_pieces = -(-self._multiprocessors * _PROGRAMS_PER_MULTIPROCESSOR // num_kv_heads)
+        self.target_pieces = -(-self._multiprocessors * _PROGRAMS_PER_MULTIPROCESSOR // num_kv_heads)
 
     def plan(self, batch: FlatBatch, window: int | None, attribution: bool) -> TritonPlan:
         """See AttentionBackend.plan."""
@@ -40,7 +40,7 @@ class TritonBackend:
 
     def arrange(self, batch: FlatBatch, window: int | None, most_states: int | None = None) -> Arranged:
         """The same on the host; most_states: see `decode_arrays`."""
-        return arrange(batch, window, self._lists, self.wanted_pieces, most_states)
+        return arrange(batch, window, self._lists, self.target_pieces, most_states)
 
     def write(self, call: LayerCall, slots: torch.Tensor) -> None:
         """See AttentionBackend.write; a token whose slot is negative (padding) is written nowhere."""

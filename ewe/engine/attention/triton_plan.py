@@ -58,13 +58,13 @@ Arranged = tuple[DecodeArrays | None, Mapping[str, np.ndarray]]
 
 
 def arrange(
-    batch: FlatBatch, window: int | None, lists: BlockLists, wanted_pieces: int, most_states: int | None = None
+    batch: FlatBatch, window: int | None, lists: BlockLists, target_pieces: int, most_states: int | None = None
 ) -> Arranged:
-    """The plan of one step on the host; wanted_pieces, most_states: see `decode_arrays`."""
+    """The plan of one step on the host; target_pieces, most_states: see `decode_arrays`."""
     tables = Tables(lists)
     arrays: dict[str, np.ndarray] = {}
     singles, longer = batch.rows[: batch.num_single], batch.rows[batch.num_single :]
-    decode = decode_arrays(singles, tables, window, wanted_pieces, most_states) if singles else None
+    decode = decode_arrays(singles, tables, window, target_pieces, most_states) if singles else None
     if decode is not None:
         arrays |= {name: getattr(decode, name) for name in ("alone", "shared", "counts", "entries", "biases", "begins")}
     if longer:

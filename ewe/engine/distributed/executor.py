@@ -60,8 +60,8 @@ class Executor:
         try:
             yield
         except BaseException as error:
-            may_be_told = isinstance(error, EWEError) or not isinstance(error, Exception)
-            broken = None if may_be_told else self.broken(error)
+            is_expected = isinstance(error, EWEError) or not isinstance(error, Exception)
+            broken = None if is_expected else self.broken(error)
             self.close()
             if broken is None:
                 raise

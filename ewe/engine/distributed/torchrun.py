@@ -75,10 +75,10 @@ def _greeted(connection: socket.socket, token: bytes) -> dict[int, Link]:
     """The worker that has called, by its rank; empty for anybody else."""
     connection.settimeout(_TO_GREET_S)
     try:
-        said, rank = _HELLO.unpack(connection.recv(_HELLO.size, socket.MSG_WAITALL))
+        received, rank = _HELLO.unpack(connection.recv(_HELLO.size, socket.MSG_WAITALL))
     except (OSError, struct.error):
-        said, rank = b"", 0
-    if hmac.compare_digest(said, token):
+        received, rank = b"", 0
+    if hmac.compare_digest(received, token):
         return {rank: Link(rank, _tuned(connection))}
     connection.close()
     return {}

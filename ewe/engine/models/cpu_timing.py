@@ -47,12 +47,12 @@ def fastest_ways(weights: Sequence[Tensor], ways: Mapping[str, Multiply], row_co
     # In a thread of its own, as the engine computes: beside the caller's workers its own fall asleep between two
     # products, and a way that is the fastest where they are awake may be the slowest.
     with ThreadPoolExecutor(1) as thread:
-        found = thread.submit(time_ways, weights, ways, row_counts).result()
-    if found is None:
+        fastest = thread.submit(time_ways, weights, ways, row_counts).result()
+    if fastest is None:
         _log.info("this machine is too busy to find the fastest way to multiply; torch's is taken until the next start")
         return ("torch",) * len(row_counts)
-    _keep(key, found)
-    return found
+    _keep(key, fastest)
+    return fastest
 
 
 @torch.inference_mode()
@@ -115,8 +115,8 @@ def _processor() -> str:
     except OSError:
         lines = []
     facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    wanted = ("vendor_id", "model name", "cpu family", "model", "stepping", "CPU implementer", "CPU part")
-    return " ".join(facts[name] for name in wanted if name in facts) or torch.backends.cpu.get_cpu_capability()
+    names = ("vendor_id", "model name", "cpu family", "model", "stepping", "CPU implementer", "CPU part")
+    return " ".join(facts[name] for name in names if name in facts) or torch.backends.cpu.get_cpu_capability()
 
 
 def _file() -> Path:
@@ -125,19 +125,19 @@ def _file() -> Path:
 
 def _read_all() -> dict[str, list[str]]:
     try:
-        found = json.loads(_file().read_text(encoding="utf-8"))
+        entries = json.loads(_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return entries if isinstance(entries, dict) else {}
 
 
-def _keep(key: str, found: Sequence[str]) -> None:
+def _keep(key: str, names: Sequence[str]) -> None:
     """Writes the file anew; where it cannot be written, ways are timed at every start."""
     path = _file()
     own = path.with_suffix(f".{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        own.write_text(json.dumps(_read_all() | {key: list(found)}, indent=1), encoding="utf-8")
+        own.write_text(json.dumps(_read_all() | {key: list(names)}, indent=1), encoding="utf-8")
         own.replace(path)
     except OSError as error:
         _log.info("what was measured about this processor is not kept: %s", error)

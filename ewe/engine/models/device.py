@@ -14,9 +14,9 @@ R = TypeVar("R")
 
 def usable_device(name: str) -> torch.device:
     """The device of this name; "auto" is the GPU where there is one, else the CPU. Raises ConfigError."""
-    wanted = ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
+    device = ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
     try:
-        return torch.empty(0, device=wanted).device
+        return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:
         raise ConfigError(f"model.device {name!r} is not usable here: {error}") from error
 

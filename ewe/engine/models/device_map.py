@@ -103,22 +103,22 @@ def _num_bytes(module: torch.nn.Module) -> int:
 
 def _fill(sizes: list[int], rooms: Mapping[Place, float]) -> list[Place]:
     """Where each layer goes: each place takes layers, in order, until one has no room there."""
-    order, left, found = iter(rooms), -inf, list[Place]()
+    order, left, places = iter(rooms), -inf, list[Place]()
     for size in sizes:
         while size > left:
             place = next(order)
             left = rooms[place]
         left -= size
-        found.append(place)
-    return found
+        places.append(place)
+    return places
 
 
 def _parts(module: Any, prefix: str, layers: Mapping[Any, Place], other: Place) -> dict[str, Place]:
     """The largest modules that are a layer or hold none, by name, with their places."""
-    found: dict[str, Place] = {}
+    places: dict[str, Place] = {}
     for name, child in module.named_children():
         if child in layers or layers.keys().isdisjoint(child.modules()):
-            found[prefix + name] = layers.get(child, other)
+            places[prefix + name] = layers.get(child, other)
         else:
-            found |= _parts(child, f"{prefix}{name}.", layers, other)
-    return found
+            places |= _parts(child, f"{prefix}{name}.", layers, other)
+    return places

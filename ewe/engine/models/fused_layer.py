@@ -169,8 +169,8 @@ def _try_out(
     fused = FusedLayer(parts, shapes[number])
     if output.is_cuda:
         torch.cuda.empty_cache()  # merged weights take the place of the separate ones
-    found = fused.run(arguments[0].clone(), angles[0][0], angles[1][0], step)
-    error, change = ((item - other).float().norm() for item, other in ((found, output), (output, arguments[0])))
+    actual = fused.run(arguments[0].clone(), angles[0][0], angles[1][0], step)
+    error, change = ((item - other).float().norm() for item, other in ((actual, output), (output, arguments[0])))
     if bool(error <= _TOLERANCE[output.dtype] * change):
         accept((layer, fused))
     else:

@@ -84,10 +84,10 @@ def norm_of(module: Any) -> Norm | None:
         return None
     x = torch.linspace(-1, 2, len(weight), device=weight.device, dtype=torch.float32)[None]
     normed = x * (x.square().mean() + eps).rsqrt()
-    found = module(x.to(weight.dtype)).float()
+    actual = module(x.to(weight.dtype)).float()
     for scale in (weight, 1.0 + weight.float()):
         expected = normed * scale.float()
-        if bool((found - expected).abs().amax() <= _TOLERANCE * expected.abs().amax()):
+        if bool((actual - expected).abs().amax() <= _TOLERANCE * expected.abs().amax()):
             return Norm(scale.detach(), eps)
     return None
 
@@ -95,8 +95,8 @@ def norm_of(module: Any) -> Norm | None:
 def activation_of(function: Callable[[Tensor], Tensor], device: torch.device) -> Activation | None:
     """The activation's name; None if no kernel has it."""
     x = torch.linspace(-6, 6, 49, device=device)
-    found = function(x)
-    return next((name for name, same in _ACTIVATIONS.items() if torch.allclose(found, same(x), 0, 1e-6)), None)
+    actual = function(x)
+    return next((name for name, same in _ACTIVATIONS.items() if torch.allclose(actual, same(x), 0, 1e-6)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +144,10 @@ _NORMS = (
 
 def _children(module: Any, names: Sequence[str]) -> list[nn.Module]:
     """The children of these names; none of them if one is missing."""
-    found = [getattr(module, name, None) for name in names]
-    return [item for item in found if isinstance(item, nn.Module)] if None not in found else []
+    children = [getattr(module, name, None) for name in names]
+    return [item for item in children if isinstance(item, nn.Module)] if None not in children else []
 
 
 def _norms(module: Any, names: tuple[str, str]) -> tuple[Norm, Norm] | None:
-    found = [norm_of(child) for child in _children(module, names)]
-    return (found[0], found[1]) if len(found) == 2 and found[0] and found[1] else None
+    norms = [norm_of(child) for child in _children(module, names)]
+    return (norms[0], norms[1]) if len(norms) == 2 and norms[0] and norms[1] else None

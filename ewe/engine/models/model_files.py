@@ -88,8 +88,8 @@ def require_gguf(what: object) -> None:
 
 def _check_directory(path: Path, config: ModelConfig) -> None:
     if not (path / "config.json").is_file():
-        found = next(iter(sorted(path.glob(f"*{_GGUF}"))), None)
-        advice = "a directory saved by transformers" if found is None else f"the GGUF file itself ({found})"
+        gguf_file = next(iter(sorted(path.glob(f"*{_GGUF}"))), None)
+        advice = "a directory saved by transformers" if gguf_file is None else f"the GGUF file itself ({gguf_file})"
         raise ConfigError(f"{path} holds no config.json; model.name must be {advice}")
     if config.load_format == "dummy":
         return

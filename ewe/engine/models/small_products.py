@@ -43,9 +43,9 @@ def try_out(few: FewRows, kind: Kind, device: torch.device, dtype: torch.dtype) 
     expected = SmallLinear(weight, scale, None)(rows).float()
     try:
         with launching_on(device):
-            found = few.multiply(rows, weight, scale, None).float()
+            actual = few.multiply(rows, weight, scale, None).float()
     except Exception as error:  # compilers fail in many ways, and all of them leave the other path
         return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-    if bool(((found - expected).abs().amax() <= _TOLERANCE * expected.abs().amax()).item()):
+    if bool(((actual - expected).abs().amax() <= _TOLERANCE * expected.abs().amax()).item()):
         return None
     return "the kernel gave other numbers than torch"

@@ -27,8 +27,8 @@ class PlainEncoder:
         self.prefix = self._find_prefix()
         self._spelled = any_of(self._control)
         # A unigram model may still find a control token in its vocabulary, as it finds any other word.
-        found = [text for text in self._control if not self._forbidden.isdisjoint(self._raw_ids(text))]
-        self._findable = any_of(found)
+        findable = [text for text in self._control if not self._forbidden.isdisjoint(self._raw_ids(text))]
+        self._findable = any_of(findable)
 
     def encode(self, text: str) -> list[int]:
         """The token ids of the text, never one of a control token, and without the prefix."""

@@ -25,7 +25,7 @@ class DiskCache:
 
     def __init__(self, folder: Path, capacity: int) -> None:
         self._folder, self._capacity = folder, capacity
-        self._told = False
+        self._has_warned = False
 
     def get(self, name: str) -> Tensor | None:
         """What was put under a name, uint8; None if it is not here. It stays valid when it makes room for another."""
@@ -49,8 +49,8 @@ class DiskCache:
                 os.utime(partial, ns=(time.time_ns(), time.time_ns()))
                 partial.rename(self._folder / name)
         except OSError as error:
-            if not self._told:
-                self._told = True
+            if not self._has_warned:
+                self._has_warned = True
                 _log.warning("units are not kept on this disk: %s", error)
 
     def _make_room(self, name: str, num_bytes: int) -> None:

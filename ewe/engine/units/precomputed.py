@@ -82,7 +82,7 @@ class PrecomputedUnits:
         self._units = open_units(folder, identity)
         self._folder, self._prefix_ids = folder, identity.prefix
         self._cache = cache
-        self._told = False
+        self._has_warned = False
         self._pool = pool
         self._changed = changed
         self._is_copied = pool.device.type == "cuda" or host_bytes > 0
@@ -127,8 +127,8 @@ class PrecomputedUnits:
 
     def _tell_of_another_prefix(self, unit: EncodedUnit) -> None:
         """One line for the first unit inside a prompt; what follows nothing may be a prefix itself."""
-        if unit.prefix_ids and not self._told:
-            self._told = True
+        if unit.prefix_ids and not self._has_warned:
+            self._has_warned = True
             _log.warning("%s is of no use to prompts that begin otherwise than what it was made for", self._folder)
 
     def _read(self, key: bytes, stored: StoredUnit) -> Tensor:

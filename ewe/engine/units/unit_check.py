@@ -14,11 +14,11 @@ def damaged_shards(folder: Path) -> dict[Path, str]:
     Raises PrecomputedError if the folder's own description cannot be read.
     """
     local = LocalFolder(folder)
-    identity, found = read_manifest(local), dict[Path, str]()
+    identity, damaged = read_manifest(local), dict[Path, str]()
     for name in (name for name in local.sizes() if fnmatch(name, SHARDS)):
         try:
             for unit in open_shards(local, identity, name).values():
                 unit.read()
         except PrecomputedError as error:
-            found[folder / name] = str(error)
-    return found
+            damaged[folder / name] = str(error)
+    return damaged

@@ -66,13 +66,15 @@ class UnitIdentity:
 
     def differences(self, other: UnitIdentity) -> list[str]:
         """What is another in `other`, in words."""
-        found = []
+        differences = []
         for field in fields(self):
             mine, theirs = getattr(self, field.name), getattr(other, field.name)
             if mine != theirs:
                 words = _DIGESTS.get(field.name)
-                found.append(words or f"{_SETTINGS.get(field.name, field.name)} is {mine!r} there and {theirs!r} here")
-        return found
+                differences.append(
+                    words or f"{_SETTINGS.get(field.name, field.name)} is {mine!r} there and {theirs!r} here"
+                )
+        return differences
 
 
 _SETTINGS = {"cache_dtype": "cache.dtype"}
@@ -139,10 +141,10 @@ def open_units(location: str | Path, identity: UnitIdentity) -> dict[bytes, Stor
     """
     folder = open_folder(location)
     check_manifest(folder, identity)
-    found = open_shards(folder, identity)
-    if not found:
+    units = open_shards(folder, identity)
+    if not units:
         raise PrecomputedError(f"{folder} holds no units yet: run `ewe index precompute` again to go on")
-    return found
+    return units
 
 
 def check_manifest(folder: UnitFolder, identity: UnitIdentity) -> None:
@@ -192,16 +194,16 @@ def open_shards(folder: UnitFolder, identity: UnitIdentity, shards: str = SHARDS
         )
     except OSError as error:
         raise PrecomputedError(str(error)) from error
-    found: dict[bytes, StoredUnit] = {}
+    units: dict[bytes, StoredUnit] = {}
     for (name, size), header in zip(sizes.items(), headers, strict=True):
-        found.update(_units_of(folder, name, size, header, identity))
-    return found
+        units.update(_units_of(folder, name, size, header, identity))
+    return units
 
 
 def _units_of(
     folder: UnitFolder, shard: str, size: int, header: bytes, identity: UnitIdentity
 ) -> dict[bytes, StoredUnit]:
-    found: dict[bytes, StoredUnit] = {}
+    stored: dict[bytes, StoredUnit] = {}
     dtype, start = identity.kv_dtype, _LENGTH_BYTES + len(header)
     try:
         layout = json.loads(header)
@@ -218,10 +220,10 @@ def _units_of(
             if not re.fullmatch("[0-9a-f]{64}", expected):  # it names a file of the disk cache
                 raise ValueError("a digest is none")
             key = unit_key(token_ids)
-            found[key] = StoredUnit(folder, shard, begin, end, dtype, key, expected)
+            stored[key] = StoredUnit(folder, shard, begin, end, dtype, key, expected)
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise _torn(folder, shard, error) from error
-    return found
+    return stored
 
 
 def _torn(folder: UnitFolder, shard: str, why: object) -> PrecomputedError:

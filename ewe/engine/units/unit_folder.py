@@ -45,12 +45,12 @@ class LocalFolder:
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[bytes]:
         """Parts of files; shorter where a file ends before."""
-        found = []
+        contents = []
         for name, begin, end in ranges:
             with (self.path / name).open("rb") as file:
                 file.seek(begin)
-                found.append(file.read(None if end is None else end - begin))
-        return found
+                contents.append(file.read(None if end is None else end - begin))
+        return contents
 
     def read(self, name: str, begin: int, end: int) -> Tensor:
         """Bytes of a file, uint8 [end - begin], read from the disk where they are touched."""
@@ -107,8 +107,8 @@ class RemoteFolder:
         """As LocalFolder's."""
         with self._os_errors():
             self._filesystem.invalidate_cache()
-            found = self._filesystem.find(self._root, maxdepth=1, detail=True)
-        return {path.rpartition("/")[2]: found[path]["size"] for path in sorted(found)}
+            details = self._filesystem.find(self._root, maxdepth=1, detail=True)
+        return {path.rpartition("/")[2]: details[path]["size"] for path in sorted(details)}
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[bytes]:
         """As LocalFolder's; many at a time where the store can."""
@@ -117,11 +117,11 @@ class RemoteFolder:
         names, begins, ends = map(list, zip(*ranges, strict=True))
         paths = [self._path(name) for name in names]
         with self._os_errors():
-            found: list[bytes] = self._filesystem.cat_ranges(paths, begins, ends)
-            for item in found:
+            contents: list[bytes] = self._filesystem.cat_ranges(paths, begins, ends)
+            for item in contents:
                 if isinstance(item, Exception):
                     raise item
-        return found
+        return contents
 
     def read(self, name: str, begin: int, end: int) -> Tensor:
         """As LocalFolder's. After a failure, which is logged, nobody waits for the store for half a minute."""

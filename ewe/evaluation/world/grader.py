@@ -23,10 +23,10 @@ class SentenceGrade:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What an answer states, each fact once; asked: the facts that the prompt asks for, all of them true."""
+    """What an answer states, each fact once; requested: the facts that the prompt asks for, all of them true."""
 
     sentences: tuple[SentenceGrade, ...]
-    asked: frozenset[Fact]
+    requested: frozenset[Fact]
 
     @property
     def true(self) -> frozenset[Fact]:
@@ -46,7 +46,7 @@ class Grade:
     @property
     def coverage(self) -> float:
         """Share in [0, 1] of the facts asked for that the answer states."""
-        return len(self.true & self.asked) / len(self.asked)
+        return len(self.true & self.requested) / len(self.requested)
 
 
 def grade(world: World, prompt: WorldPrompt, text: str) -> Grade:

@@ -10,7 +10,7 @@ from pydantic import Field
 from ewe.config.config_evidence import SEARCH_TOP_K
 from ewe.errors import ConfigError, EWEError
 from ewe.longterm import records
-from ewe.longterm.agent.memory_tools import Content, Few, caution, fact, memory_status, said_by
+from ewe.longterm.agent.memory_tools import Content, Few, caution, fact, memory_status, source_name
 from ewe.longterm.memory_api import Memory
 
 _P = ParamSpec("_P")
@@ -115,7 +115,7 @@ def _described(memory: records.Memory) -> _Answer:
         "veracity": round(memory.veracity, 2),
         "uncertainty": round(memory.uncertainty, 2),
         "status": belief + caution(memory.content, memory.uncertainty),
-        "from": said_by(memory.source),
+        "from": source_name(memory.source),
         "shared": memory.scope.shared,
         "contradicts": list(memory.contradicts),
         "supersedes": list(memory.supersedes),

@@ -94,7 +94,10 @@ class MemoryTools:
         if one.action is not Action.DISREGARD or instead:
             fields["content"] = memory.content[:_MOST_TEXT]
         fields |= {"veracity": round(one.belief, 2), "uncertainty": round(one.uncertainty, 2)}
-        fields |= {"from": said_by(memory.source), "contradicts": [self._label(o) for o in self._contradicted(memory)]}
+        fields |= {
+            "from": source_name(memory.source),
+            "contradicts": [self._label(o) for o in self._contradicted(memory)],
+        }
         return fields
 
     def _passage(self, passage: Passage) -> dict[str, Any]:
@@ -183,6 +186,6 @@ def fact(content: str) -> str:
     return content
 
 
-def said_by(source: MemorySource) -> str:
+def source_name(source: MemorySource) -> str:
     """Where a memory comes from."""
     return f"{source.kind}:{source.id}" if source.id else source.kind

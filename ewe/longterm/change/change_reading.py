@@ -66,9 +66,11 @@ def compare_all(pairs: Sequence[tuple[str, str]], telling: Telling = "statement"
     """
     short = [(older, beginning(newer)) for older, newer in pairs]
     stances = {pair: _by_words(*pair) for pair in short}
-    asked = [pair for pair, stance in stances.items() if stance is None and not (telling == "turn" and _is_talk(*pair))]
-    read = _reader.get().judge(asked) if asked else np.zeros((0, 3), np.float32)
-    stances |= {pair: _by_model(row, telling) for pair, row in zip(asked, read, strict=True)}
+    pending = [
+        pair for pair, stance in stances.items() if stance is None and not (telling == "turn" and _is_talk(*pair))
+    ]
+    read = _reader.get().judge(pending) if pending else np.zeros((0, 3), np.float32)
+    stances |= {pair: _by_model(row, telling) for pair, row in zip(pending, read, strict=True)}
     return [stances[pair] or Stance.APART for pair in short]
 
 
@@ -114,8 +116,8 @@ def _dates_an_event_otherwise(older: str, newer: str) -> bool:
     years, other_years = (set(_YEAR.findall(text)) for text in (older, newer))
     if not years or not other_years or years == other_years:
         return False
-    said, other = (set(words(_YEAR.sub("", text))) - FUNCTION_WORDS for text in (older, newer))
-    return (said <= other or other <= said) and _PRESENT.search(f"{older} {newer}") is None
+    older_words, newer_words = (set(words(_YEAR.sub("", text))) - FUNCTION_WORDS for text in (older, newer))
+    return (older_words <= newer_words or newer_words <= older_words) and _PRESENT.search(f"{older} {newer}") is None
 
 
 def _load() -> CachedJudge:

@@ -34,29 +34,30 @@ def older_statements(memory: Memory, store: MemoryStore, read: Read | None = Non
     """
     scopes = [memory.scope]
     read = read_stances(memory, store) if read is None else read
-    told = {number: both for number, both in read.items() if both[1] is not Stance.APART}
-    rows = store.rows(list(told), scopes)
+    related = {number: both for number, both in read.items() if both[1] is not Stance.APART}
+    rows = store.rows(list(related), scopes)
     return [
         (rows[number], stance)
-        for number, (said, stance) in told.items()
-        if number in rows and (rows[number].content, rows[number].valid_until) == (said.content, said.valid_until)
+        for number, (statement, stance) in related.items()
+        if number in rows
+        and (rows[number].content, rows[number].valid_until) == (statement.content, statement.valid_until)
     ]
 
 
 def read_stances(memory: Memory, store: MemoryStore) -> Read:
     """How a new memory stands to the closest older ones; what was read once is known from then on."""
     with store.seeing([memory.scope]):
-        found, close = _candidates(memory, store)
-    ranked = [one for one in sorted(found, key=close.__getitem__, reverse=True) if close[one] >= _NEAR]
+        candidates, close = _candidates(memory, store)
+    ranked = [one for one in sorted(candidates, key=close.__getitem__, reverse=True) if close[one] >= _NEAR]
     telling, chosen = _telling(memory), ranked[:MOST_READ]
     if telling == "turn" and tells_a_fact(memory.content):
-        told = islice((one for one in ranked if tells_a_fact(found[one].content)), MOST_READ)
-        chosen = list(dict.fromkeys([*chosen, *told]))
-    read = compare_all([_pair(memory, found[one]) for one in chosen], telling)
-    return {number: (found[number], stance) for number, stance in zip(chosen, read, strict=True)}
+        facts = islice((one for one in ranked if tells_a_fact(candidates[one].content)), MOST_READ)
+        chosen = list(dict.fromkeys([*chosen, *facts]))
+    read = compare_all([_pair(memory, candidates[one]) for one in chosen], telling)
+    return {number: (candidates[number], stance) for number, stance in zip(chosen, read, strict=True)}
 
 
-def said_already(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> Memory | None:
+def duplicate_of(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> Memory | None:
     """Which of its `older_statements` says what a new memory says in other words, which add nothing.
 
     Turns of a conversation all stay.
@@ -81,16 +82,20 @@ def _candidates(memory: Memory, store: MemoryStore) -> tuple[dict[int, Statement
     hits = dict(store.lexicon.search(beginning(memory.content), within, _BY_WORDS))
     is_small = sum(count for count, _ in store.extent(memory.scope)) <= _LOOKED_THROUGH
     there = store.all_statements(within) if is_small else store.statements(list(hits), within)
-    found = {
+    candidates = {
         number: other
         for number, other in there.items()
         if other.id != memory.id and (other.valid_until is None or other.holds_at(memory.begins))
     }
-    pairs = [(beginning(older), beginning(newer)) for older, newer in (_pair(memory, one) for one in found.values())]
+    pairs = [
+        (beginning(older), beginning(newer)) for older, newer in (_pair(memory, one) for one in candidates.values())
+    ]
     if not pairs:
         return {}, {}
     close = finder.get().closeness(pairs).tolist()
-    return found, {number: one + _WORDS * hits.get(number, 0.0) for number, one in zip(found, close, strict=True)}
+    return candidates, {
+        number: one + _WORDS * hits.get(number, 0.0) for number, one in zip(candidates, close, strict=True)
+    }
 
 
 def _telling(memory: Memory) -> Telling:
@@ -107,5 +112,5 @@ def _pair(memory: Memory, other: Statement) -> tuple[str, str]:
 
 def _content(text: str) -> frozenset[str]:
     """The stems of what a statement tells, without the words that only join it: works at, is employed at."""
-    told = (word for word in words(text) if word.partition("'")[0] not in _JOINING)
-    return frozenset(map(stem, told))
+    content = (word for word in words(text) if word.partition("'")[0] not in _JOINING)
+    return frozenset(map(stem, content))

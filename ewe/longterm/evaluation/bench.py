@@ -121,10 +121,10 @@ def run(
 
 def summarise(bench: Bench, systems: Sequence[str], findings: Iterable[Finding]) -> list[Row]:
     """A row per system that has played: the mean over all numbers of a column."""
-    all_found = [one for one in findings if one.bench == bench.name]
+    bench_findings = [one for one in findings if one.bench == bench.name]
     rows = []
     for system in systems:
-        own = [one for one in all_found if one.system == system]
+        own = [one for one in bench_findings if one.system == system]
         if own:
             rows.append(Row(system, len(own), {key: _figure(own, key) for key in bench.columns}))
     return rows

@@ -100,7 +100,7 @@ def probe(system: MemorySystem, case: Case) -> tuple[dict[str, list[float]], lis
 
     def ask(step: int, verdict: str = "", only: str = "") -> Question:
         text = f"Is it true that {case.claim[0].lower()}{case.claim[1:-1]}?"
-        return Question(text, case.asked_at, truth, VERDICTS, STEPS[step].format(verdict=verdict or UNKNOWN), only)
+        return Question(text, case.question_time, truth, VERDICTS, STEPS[step].format(verdict=verdict or UNKNOWN), only)
 
     [first] = system.answer([ask(0)])
     verdict = read_verdict(first.text)
@@ -125,7 +125,7 @@ def probe(system: MemorySystem, case: Case) -> tuple[dict[str, list[float]], lis
 def _core(one: CoreQuestion, case: Case) -> Question:
     truth = one.answers[0] if one.answers else ""
     form = _SURE if one.confidence else STEPS[0] if one.choices == VERDICTS else _BRIEF
-    return Question(one.text, case.asked_at, truth, one.choices or (UNKNOWN,), form)
+    return Question(one.text, case.question_time, truth, one.choices or (UNKNOWN,), form)
 
 
 def _is_right(one: CoreQuestion, reply: Reply) -> float:

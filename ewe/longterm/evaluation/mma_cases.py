@@ -28,7 +28,7 @@ RECORD, CAMERA = MemorySource("document", "records", 0.95), MemorySource("image"
 
 _DAY = 86400.0
 _SESSIONS = tuple(20 * number * _DAY for number in range(10))  # the last one half a year after the first
-_ASKED = 185 * _DAY
+_QUESTION_TIME = 185 * _DAY
 _PLACES = ("Harbour", "Mill", "Station", "Castle", "Garden", "Bridge", "Market", "Abbey")
 _THINGS = ("Café", "Library", "Museum", "Bakery", "Theatre", "Pool")
 _ATTRIBUTES = ("closing time", "ticket price", "number of seats", "house number", "opening year", "room count")
@@ -55,7 +55,7 @@ class Case:
     id: str
     logic: str
     turns: tuple[Turn, ...]
-    asked_at: float
+    question_time: float
     claim: str
     core: tuple[CoreQuestion, ...]
 
@@ -93,7 +93,7 @@ class _Maker:
         self._resolution(claim, other)
         turns = tuple(sorted(self._turns, key=lambda turn: turn.at))
         core = _core_questions(*settled, *noise)
-        return Case(self.id, self.logic, turns, _ASKED, statement(self.fact, claim), core)
+        return Case(self.id, self.logic, turns, _QUESTION_TIME, statement(self.fact, claim), core)
 
     def _calibration(self) -> tuple[tuple[str, str], str, str]:
         """Both state four facts, A rightly and B wrongly for the most part; records settle them in the same session."""

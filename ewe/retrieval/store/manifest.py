@@ -99,11 +99,9 @@ def fresh_index(folder: Path, kind: str, source: PassageStore, parameters: Mappi
     stored = (manifest.kind, manifest.parameters, manifest.generation, manifest.checksum)
     # Through JSON, as the manifest went: tuples are lists there.
     requested = (kind, json.loads(json.dumps(dict(parameters or {}))), source.generation, source.checksum)
-    for name, is_there, is_wanted in zip(
-        ("kind", "parameters", "generation", "checksum"), stored, requested, strict=True
-    ):
-        if is_there != is_wanted:
-            raise IndexStale(f"{folder} was made with another {name} ({is_there}, now {is_wanted})")
+    for name, before, now in zip(("kind", "parameters", "generation", "checksum"), stored, requested, strict=True):
+        if before != now:
+            raise IndexStale(f"{folder} was made with another {name} ({before}, now {now})")
     check_files(folder, manifest)
     return folder / manifest.data
 

@@ -12,7 +12,7 @@ import urllib3
 from ewe.config import FilterConfig
 from ewe.errors import DatastoreError
 from ewe.retrieval.bm25 import K1, B
-from ewe.retrieval.source import day_range, wanted_tags
+from ewe.retrieval.source import day_range, required_tags
 from ewe.retrieval.vector_stores.vector_store import (
     CANDIDATES,
     CONSTRUCTION,
@@ -224,7 +224,7 @@ def _conditions(filters: FilterConfig) -> list[Json]:
         conditions.append({"range": {"veracity": {"gte": filters.min_veracity}}})
     if filters.since:
         conditions.append({"range": {"last_day": {"gte": day_range(filters.since)[0]}}})
-    conditions += [{"terms": {"tags": group}} for group in wanted_tags(filters)]
+    conditions += [{"terms": {"tags": group}} for group in required_tags(filters)]
     if filters.until:
         conditions.append({"range": {"first_day": {"lte": day_range(filters.until)[1]}}})
     return conditions

@@ -12,7 +12,7 @@ import numpy as np
 
 from ewe.config import FilterConfig
 from ewe.errors import ConfigError, DatastoreError
-from ewe.retrieval.source import day_range, wanted_tags
+from ewe.retrieval.source import day_range, required_tags
 from ewe.retrieval.vector_stores.vector_store import (
     CANDIDATES,
     CONSTRUCTION,
@@ -182,7 +182,7 @@ def _expression(filters: FilterConfig) -> str:
         conditions.append(f"last_day >= {day_range(filters.since)[0]}")
     if filters.until:
         conditions.append(f"first_day <= {day_range(filters.until)[1]}")
-    conditions += [f"array_contains_any(tags, {_quoted(tuple(group))})" for group in wanted_tags(filters)]
+    conditions += [f"array_contains_any(tags, {_quoted(tuple(group))})" for group in required_tags(filters)]
     return " and ".join(conditions)
 
 

@@ -18,10 +18,10 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class PushReport:
-    """pushed: passages that are new or changed. found: those that were there already. stored: all that are there."""
+    """pushed: passages that are new or changed. existing: those that were there already. stored: all that are there."""
 
     pushed: int
-    found: int
+    existing: int
     stored: int
 
 

@@ -111,29 +111,29 @@ def check_requests(
 
     Raises InvalidRequestError for a file that cannot be read at all.
     """
-    found = BatchFile()
+    result = BatchFile()
     try:
-        _check_rows(found, _rows(path, limits), url, most, limits)
+        _check_rows(result, _rows(path, limits), url, most, limits)
     except LineLimitError as error:
-        found.errors.append(error.error)
-    if not found.total and not found.errors:
-        found.errors.append(LineError(code="empty_file", message="the file holds no request"))
-    return found
+        result.errors.append(error.error)
+    if not result.total and not result.errors:
+        result.errors.append(LineError(code="empty_file", message="the file holds no request"))
+    return result
 
 
 def _check_rows(
-    found: BatchFile, rows: Iterator[tuple[int, _Row]], url: str | None, most: int | None, limits: LineLimits | None
+    result: BatchFile, rows: Iterator[tuple[int, _Row]], url: str | None, most: int | None, limits: LineLimits | None
 ) -> None:
     ids = set[str]()
     for number, row in rows:
-        if found.total == most:
-            found.errors.append(LineError(code="too_many_requests", message=f"a batch has at most {most} requests"))
+        if result.total == most:
+            result.errors.append(LineError(code="too_many_requests", message=f"a batch has at most {most} requests"))
             break
-        found.total += 1
+        result.total += 1
         error = _over_limits(row, limits) or _check(row, url, ids, limits)
         if error is not None:
-            found.errors.append(error.model_copy(update={"line": number}))
-            if len(found.errors) == _MOST_ERRORS:
+            result.errors.append(error.model_copy(update={"line": number}))
+            if len(result.errors) == _MOST_ERRORS:
                 break
 
 

@@ -43,7 +43,7 @@ def docs_page(described: Mapping[str, Any]) -> str:
 
 
 def _route(operation: Mapping[str, Any]) -> dict[str, Any]:
-    asked = operation.get("requestBody", {}).get("content", {}).get(_JSON, {}).get("schema", {})
+    body = operation.get("requestBody", {}).get("content", {}).get(_JSON, {}).get("schema", {})
     answered = operation["responses"].get("200", {}).get("content", {})
     return {
         "about": operation.get("description", ""),
@@ -51,7 +51,7 @@ def _route(operation: Mapping[str, Any]) -> dict[str, Any]:
             _Field(item["name"], _kind(item["schema"]), f"in the {item['in']}")
             for item in operation.get("parameters", ())
         ],
-        "asked": _kind(asked) if asked else "",
+        "asked": _kind(body) if body else "",
         "answered": " or ".join(_kind(item["schema"]) if kind == _JSON else kind for kind, item in answered.items()),
     }
 

@@ -187,12 +187,12 @@ class _Answer:
 
     async def _rest(self) -> bytes:
         """What comes, as far as it may be held."""
-        found = b""
+        content = b""
         async for piece in self._pieces:
-            found += piece
-            if len(found) > _MOST_HELD:
+            content += piece
+            if len(content) > _MOST_HELD:
                 break
-        return found
+        return content
 
     async def _read_news(self) -> None:
         """Reads up to the first whole record after the opening, or what says for a long silence that all is well."""

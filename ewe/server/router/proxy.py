@@ -88,19 +88,19 @@ class Proxy:
         session = request.headers.get(SESSION_HEADER, "")
         try:
             body = None if session else json.loads(content or b"null")
-            found = None
+            key = None
             if self._finder is not None and isinstance(body, dict):
-                found = await self._found_key(self._finder, body)
-            return affinity_key(session, body) if found is None else found
+                key = await self._passage_key(self._finder, body)
+            return affinity_key(session, body) if key is None else key
         except (ValueError, RecursionError):
             return ""
 
-    async def _found_key(self, finder: Worker, body: dict[str, Any]) -> str | None:
+    async def _passage_key(self, finder: Worker, body: dict[str, Any]) -> str | None:
         """The key with a passage; None if that fails or takes long: a datastore that hangs holds nobody up."""
-        loop, found = asyncio.get_running_loop(), asyncio.Event()
-        job = finder.submit(body, _FIND_S, lambda: loop.call_soon_threadsafe(found.set))
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+        job = finder.submit(body, _FIND_S, lambda: loop.call_soon_threadsafe(done.set))
         try:
-            await asyncio.wait_for(found.wait(), _FIND_S)
+            await asyncio.wait_for(done.wait(), _FIND_S)
         except TimeoutError:
             finder.abandon_overdue(job.deadline)
         return cast(str | None, job.result)
@@ -148,7 +148,7 @@ class _Tries:
     _refusals: list[Refusal] = field(default_factory=list)
     _last: Refusal | None = None
     _lost: int = 0
-    _found_busy: bool = False
+    _saw_busy: bool = False
 
     def refused(self, replica: Replica, refusal: Refusal) -> None:
         """Takes a refusal in."""
@@ -163,7 +163,7 @@ class _Tries:
     def failed(self, replica: Replica, error: httpx.TransportError) -> None:
         """Takes in that a replica gave no answer; raises RefusedError if others must not be asked instead."""
         if isinstance(error, httpx.ConnectTimeout) or (isinstance(error, httpx.ConnectError) and is_local(error)):
-            self._found_busy = True
+            self._saw_busy = True
         elif isinstance(error, httpx.ConnectError):
             replica.state = UNREACHABLE  # until it is looked at again
         else:
@@ -183,7 +183,7 @@ class _Tries:
             return self._last
         if self._refusals and (refusal := min(self._refusals, key=lambda each: each.status)).status == 429:
             return refusal
-        if has_busy or self._found_busy:
+        if has_busy or self._saw_busy:
             message = "every server has as much to do as it takes; try again in a moment"
             raise RefusedError(429, message, code=QUEUE_FULL)
         if self._refusals:

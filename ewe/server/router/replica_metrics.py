@@ -19,9 +19,9 @@ async def all_metrics(replicas: Sequence[Replica], client: httpx.AsyncClient, ke
 
     Raises httpx.HTTPStatusError where one refuses the client's key.
     """
-    found = await asyncio.gather(*(_fetch(replica, client, keys) for replica in replicas))
+    texts = await asyncio.gather(*(_fetch(replica, client, keys) for replica in replicas))
     families: dict[str, Metric] = {}
-    for replica, text in zip(replicas, found, strict=True):
+    for replica, text in zip(replicas, texts, strict=True):
         for family in _families_of(text):
             merged = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
             for sample in family.samples:

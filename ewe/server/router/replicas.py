@@ -115,16 +115,16 @@ class Replica:
                 self._loop.call_soon_threadsafe(self._give_up)
 
     async def _ask_state(self, client: httpx.AsyncClient) -> str:
-        found = b""
+        body = b""
         async with client.stream("GET", f"{self.url}/ping", timeout=_PATIENCE_S) as response:
             async for piece in response.aiter_bytes():
-                found += piece
-                if len(found) > _MOST_BYTES:
+                body += piece
+                if len(body) > _MOST_BYTES:
                     return UNREACHABLE
         if response.is_success:
-            self.capacity = _capacity_of(found) or self.capacity
+            self.capacity = _capacity_of(body) or self.capacity
             return READY
-        code = code_of(found)
+        code = code_of(body)
         return code if _CODE.fullmatch(code) and code != READY else UNREACHABLE
 
     def _give_up(self) -> None:

@@ -147,23 +147,23 @@ class ChatRequest(RequestModel):
     @property
     def cited_documents(self) -> dict[str, dict[str, Any]]:
         """The documents by id, as citations show them; those without one are called by their number."""
-        found: dict[str, dict[str, Any]] = {}
+        documents: dict[str, dict[str, Any]] = {}
         for number, item in enumerate(self.documents or ()):
             name = (item.id if isinstance(item, DataDocument) else None) or f"doc:{number}"
-            found[name] = {"id": name, **({"text": item} if isinstance(item, str) else item.data)}
-        return found
+            documents[name] = {"id": name, **({"text": item} if isinstance(item, str) else item.data)}
+        return documents
 
     @property
     def memory_documents(self) -> list[Document]:
         """The documents as memory takes them; an id that two have is for the engine to refuse."""
-        found = []
+        documents = []
         for number, item in enumerate(self.documents or ()):
             if isinstance(item, str):
-                found.append(Document(id=f"doc:{number}", text=item))
+                documents.append(Document(id=f"doc:{number}", text=item))
             else:
                 name, title, url = item.id or f"doc:{number}", item.field("title"), item.field("url")
-                found.append(Document(id=name, text=item.text, title=title, url=url))
-        return found
+                documents.append(Document(id=name, text=item.text, title=title, url=url))
+        return documents
 
 
 class DocumentSource(AnswerModel):

@@ -107,7 +107,7 @@ def _referent(topic: _Topic, pronoun: str) -> Name | None:
 def _topic(request: VerificationRequest) -> _Topic:
     """The subject at hand after the prompt and the last sentences before."""
     prompt = request.prompt[-4000:]
-    title = _title_asked_for(prompt)
+    title = _requested_title(prompt)
     prompt_names = [title] if title else names_of(prompt)
     topic = _Topic(max(prompt_names, key=lambda name: len(name.words), default=None))
     topic.is_person = bool(prompt_names) and _ASKS_WHO.search(request.prompt) is not None
@@ -121,7 +121,7 @@ def _topic(request: VerificationRequest) -> _Topic:
     return topic
 
 
-def _title_asked_for(prompt: str) -> Name | None:
+def _requested_title(prompt: str) -> Name | None:
     """What a prompt wants to be told about, where all of it is a name: "Where the Streets Have No Name"."""
     subject = subject_of(prompt)
     subject = subject if subject != prompt else ""

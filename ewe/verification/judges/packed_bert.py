@@ -67,11 +67,11 @@ class _Layer:
         self._activate = layer.intermediate.intermediate_act_fn
         self._norms = (mixed.LayerNorm, layer.output.LayerNorm)
 
-    def __call__(self, tokens: Tensor, runs: Sequence[Run], wanted: Tensor | None = None) -> Tensor:
-        """float32 [tokens, width] after the layer; wanted: the places of those that are asked for (None: all)."""
+    def __call__(self, tokens: Tensor, runs: Sequence[Run], rows: Tensor | None = None) -> Tensor:
+        """float32 [tokens, width] after the layer; rows: which of them are needed (None: all)."""
         mixed = self._attended(linear(tokens.to(self._dtype), *self._qkv), runs)
-        if wanted is not None:
-            tokens, mixed = tokens[wanted], mixed[wanted]
+        if rows is not None:
+            tokens, mixed = tokens[rows], mixed[rows]
         tokens = self._norms[0](tokens + linear(mixed, *self._mix))
         inner = self._activate(linear(tokens.to(self._dtype), *self._up))
         layer: Tensor = self._norms[1](tokens + linear(inner, *self._down))
