@@ -115,8 +115,8 @@ class OutputText:
         """
         begin = len(self.text)
         self._decoded.add(text)
-        found = [self._decoded.text.find(stop) for stop in self._stop]
-        self.text_end = min((max(place, begin) for place in found if place >= 0), default=None)
+        places = [self._decoded.text.find(stop) for stop in self._stop]
+        self.text_end = min((max(place, begin) for place in places if place >= 0), default=None)
         self._is_finished = True
         return self.text_end is not None
 
@@ -258,8 +258,8 @@ class OutputText:
     def _find_stop(self, seen: int) -> bool:
         """Looks for a stop string that ends in the text from `seen` on."""
         text = self._decoded.text
-        found = [text.find(stop, max(0, seen - len(stop) + 1)) for stop in self._stop]
-        self.text_end = min((begin for begin in found if begin >= 0), default=None)
+        begins = [text.find(stop, max(0, seen - len(stop) + 1)) for stop in self._stop]
+        self.text_end = min((begin for begin in begins if begin >= 0), default=None)
         if self.text_end is not None:
             self._reopen(self.text_end)
         return self.text_end is not None

@@ -130,10 +130,10 @@ class Answer:
         units = [unit.passage for unit in sequence.memory.units if unit.lane is Lane.RETRIEVAL]
         in_prompt = [sequence.sources[id_] for id_ in sorted(sequence.prompt_passages)]
         passages: dict[str, Passage] = {passage.id: passage for passage in (*checked, *units, *in_prompt)}
-        said = [self.words(index) for index in range(sentence)]
+        earlier = [self.words(index) for index in range(sentence)]
         excerpts = [item.excerpt for item in result.evidence]
         wording = self.words(min(sentence, len(self.sentences) - 1))
-        return quotations(list(passages.values()), Place(self.question, wording, said, excerpts))
+        return quotations(list(passages.values()), Place(self.question, wording, earlier, excerpts))
 
     def evidence_of(self, result: VerificationResult) -> list[ScoredPassage]:
         """What a check found, as passages for the verification lane."""

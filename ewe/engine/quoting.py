@@ -32,23 +32,24 @@ class Quoter:
         ended. Returns whether it can stand there: its tokens give its very words, the answer has room for it, and
         nothing in it ends a text or calls a tool. If not, nothing has changed.
         """
-        draft = sequence.output_text
-        start, keep = draft.start_of(index)
-        is_last = index == len(draft.sentences)
-        if is_last and index and draft.fixed_chars(keep) < draft.sentences[-1].end:
+        output = sequence.output_text
+        start, keep = output.start_of(index)
+        is_last = index == len(output.sentences)
+        if is_last and index and output.fixed_chars(keep) < output.sentences[-1].end:
             return False  # a stop string could still take away the last sentence
-        lead = draft.text[draft.end_of(keep) : start]
-        lead = " " if is_last and start == len(draft.text) and not draft.text[-1:].isspace() else lead
-        before = draft.text[: draft.end_of(keep)] + lead
-        ids = written(self.encode, draft.tokenizer, (*sequence.request.prompt_ids, *draft.ids[:keep]), lead, quotation)
+        lead = output.text[output.end_of(keep) : start]
+        lead = " " if is_last and start == len(output.text) and not output.text[-1:].isspace() else lead
+        before = output.text[: output.end_of(keep)] + lead
+        before_ids = (*sequence.request.prompt_ids, *output.ids[:keep])
+        ids = written(self.encode, output.tokenizer, before_ids, lead, quotation)
         has_room = keep + len(ids) <= sequence.request.max_tokens
-        if not ids or not has_room or not draft.takes(before + quotation.text):
+        if not ids or not has_room or not output.takes(before + quotation.text):
             return False
-        known, states = draft.sentences[:index], sequence.feedback.states[:index]
+        known, states = output.sentences[:index], sequence.feedback.states[:index]
         self.rewinder.rewind(sequence, index, "quote")
-        places = [(one.start, one.end) for one in known[len(draft.sentences) :]]
+        places = [(one.start, one.end) for one in known[len(output.sentences) :]]
         places.append((len(before), len(before) + len(quotation.text)))
-        draft.append_sentences([Token(token_id, 0.0, 0.0) for token_id in ids], places)
+        output.append_sentences([Token(token_id, 0.0, 0.0) for token_id in ids], places)
         sequence.feedback.states = states
         self._record(sequence, index, quotation)
         sequence.stats.tokens_copied += len(ids)

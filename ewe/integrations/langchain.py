@@ -6,9 +6,9 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict
 
 from ewe.config.config_evidence import SEARCH_TOP_K
-from ewe.longterm.asked_time import Time
 from ewe.longterm.memory_api import Memory
 from ewe.longterm.memory_search import address
+from ewe.longterm.query_time import Time
 
 
 class MemoryRetriever(BaseRetriever):

@@ -9,8 +9,8 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory import BaseMemoryBlock
 
 from ewe.config.config_evidence import SEARCH_TOP_K
-from ewe.longterm.asked_time import Time
 from ewe.longterm.memory_api import Memory
+from ewe.longterm.query_time import Time
 
 
 class LongTermMemoryBlock(BaseMemoryBlock[str]):  # type: ignore[misc]  # no types where it is not installed

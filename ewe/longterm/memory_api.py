@@ -7,12 +7,12 @@ from typing import Any, Self
 from ewe.config.config_evidence import SEARCH_TOP_K, LongTermConfig
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.longterm import records
-from ewe.longterm.asked_time import Time, seconds
 from ewe.longterm.default_memory import DEFAULTS, default_memory
 from ewe.longterm.extraction import Extractor, taken_from
 from ewe.longterm.local_memories import LocalMemories
 from ewe.longterm.memory_backend import MemoryBackend
 from ewe.longterm.memory_search import visible
+from ewe.longterm.query_time import Time, seconds
 from ewe.longterm.recall import Recall, Recalled
 from ewe.longterm.records import MemorySource, Revision, Scope
 from ewe.longterm.remote_memories import RemoteMemories

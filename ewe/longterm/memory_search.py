@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.asked_time import Period, query_date
+from ewe.longterm.query_time import Period, query_date
 from ewe.longterm.records import Memory, Scope
 from ewe.longterm.store.memory_rows import Moment
 from ewe.longterm.store.reading import MemoryReader

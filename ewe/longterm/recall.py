@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ewe.longterm.asked_time import period_of
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.memory_search import Found, MemorySearch
+from ewe.longterm.query_time import period_of
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.reviews import ReviewPolicy
 from ewe.longterm.scoring.forms import First, FirstVeracity, VeracityUpdate, bayesian

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.asked_time import Period
+from ewe.longterm.query_time import Period
 
 
 # The checks come first: the records' defaults are made, and checked, while this module is read.

@@ -56,7 +56,7 @@ class Place:
 
     question: str
     wording: str
-    said: Sequence[str] = ()
+    earlier: Sequence[str] = ()
     decided_by: Sequence[str] = ()
 
     @property
@@ -74,7 +74,7 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     """
     names, wording, question = place.names, stems_of(place.wording), stems_of(subject_of(place.question))
     numbers = _numbers(place.question)
-    earlier = [stems_of(sentence) for sentence in place.said]
+    earlier = [stems_of(sentence) for sentence in place.earlier]
     best: dict[str, tuple[float, Quotation]] = {}
     for passage in passages:
         others = _numbers(passage.title)

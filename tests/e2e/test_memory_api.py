@@ -13,7 +13,7 @@ from server_rig import httpx, serving
 import ewe
 from ewe import LLM
 from ewe.errors import ConfigError, DatastoreError, InvalidRequestError
-from ewe.longterm.asked_time import seconds
+from ewe.longterm.query_time import seconds
 from ewe.longterm.records import MemorySource
 from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings

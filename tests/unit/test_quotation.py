@@ -31,19 +31,19 @@ def test_what_decided_the_check_counts_more() -> None:
 
 def test_what_has_been_said_is_not_said_again() -> None:
     said = ["Lord Loudoun, John Campbell, the fourth Earl, was born in Galston in May of the year 1705."]
-    assert BORN not in found(LOUDOUN, said=said)
+    assert BORN not in found(LOUDOUN, earlier=said)
 
 
 def test_what_several_sentences_have_said_is_not_said_again() -> None:
     said = ["John Campbell was the fourth Earl of Loudoun.", "Loudoun was born in Galston in May of the year 1705."]
-    assert BORN in found(LOUDOUN, said=said[:1])
-    assert BORN not in found(LOUDOUN, said=said)
+    assert BORN in found(LOUDOUN, earlier=said[:1])
+    assert BORN not in found(LOUDOUN, earlier=said)
 
 
 def test_a_pronoun_stands_only_after_a_sentence_about_the_same() -> None:
     assert LEFT not in found(LOUDOUN)
-    assert LEFT not in found(LOUDOUN, said=["The regiment was raised in Edinburgh."])
-    assert LEFT in found(LOUDOUN, said=["Lord Loudoun was a commander."])
+    assert LEFT not in found(LOUDOUN, earlier=["The regiment was raised in Edinburgh."])
+    assert LEFT in found(LOUDOUN, earlier=["Lord Loudoun was a commander."])
     in_paris = Passage("p", "In Paris in the same year he met the king of France twice.", title="Lord Loudoun")
     assert not found(in_paris)
 
@@ -116,7 +116,7 @@ def test_an_answer_begins_with_what_its_subject_is() -> None:
     )
     wording = "Lord Loudoun replaced Abercrombie early in 1758."
     assert found(replaced, what, wording=wording)[0] == what.text
-    assert found(replaced, what, wording=wording, said=[BORN])[0] == replaced.text
+    assert found(replaced, what, wording=wording, earlier=[BORN])[0] == replaced.text
 
 
 def test_an_answer_rather_begins_with_the_subject_than_with_something_about_it() -> None:
@@ -125,17 +125,17 @@ def test_an_answer_rather_begins_with_the_subject_than_with_something_about_it()
     falkirk = Passage("falkirk", f"{later} {fought}", title="Falkirk")
     question, wording = "Tell me about the Battle of Falkirk.", "It is a battle that has a monument in the town."
     assert found(falkirk, question=question, wording=wording)[0] == fought
-    assert found(falkirk, question=question, wording=wording, said=["It was a battle."])[0] == later
+    assert found(falkirk, question=question, wording=wording, earlier=["It was a battle."])[0] == later
 
 
 def test_of_its_own_article_a_sentence_like_the_wording_need_not_name_the_subject() -> None:
     text = "Seven regiments of infantry and one of horse took part in the campaign."
     wording = "Nine regiments of infantry took part in the campaign."
     own = Passage("p", text, title="Lord Loudoun")
-    assert found(own, wording=wording, said=[BORN]) == [text]
+    assert found(own, wording=wording, earlier=[BORN]) == [text]
     assert not found(own, wording=wording)  # nothing has named him yet
-    assert not found(own, wording="He was born in 1710.", said=[BORN])
-    assert not found(Passage("p", text, title="Falkirk"), wording=wording, said=[BORN])
+    assert not found(own, wording="He was born in 1710.", earlier=[BORN])
+    assert not found(Passage("p", text, title="Falkirk"), wording=wording, earlier=[BORN])
 
 
 def test_what_names_all_of_the_subject_comes_before_what_names_a_part() -> None:
@@ -146,4 +146,4 @@ def test_what_names_all_of_the_subject_comes_before_what_names_a_part() -> None:
         "b", "In Germany the status of Scientology has been disputed in many courts.", title="Scientology in Germany"
     )
     question = "Give me an overview of Scientology in Germany."
-    assert found(part, both, question=question, said=["It is old."])[0] == both.text
+    assert found(part, both, question=question, earlier=["It is old."])[0] == both.text

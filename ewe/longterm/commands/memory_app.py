@@ -20,8 +20,8 @@ from ewe.longterm.commands.memory_options import AsOf, EncoderName, Everybody, M
 from ewe.longterm.commands.memory_review import review
 from ewe.longterm.commands.memory_view import (
     show_erased,
-    show_found,
     show_history,
+    show_hits,
     show_listed,
     show_stats,
     write_history_page,
@@ -53,15 +53,15 @@ def search_command(
     as_json: OneJSON = False,
 ) -> None:
     """Find memories that this user with this agent may see: their own and the shared ones, best first."""
-    from ewe.longterm.asked_time import period_of
     from ewe.longterm.memory_search import MemorySearch, visible
+    from ewe.longterm.query_time import period_of
 
     with _open(store) as opened:
         known = opened.stats()["encoder"] is not None and not by_words
         search = MemorySearch(opened, _encoder(encoder) if known else None)
         period = period_of(query, None if as_of is None else _seconds(as_of), time.time())
         [hits] = search.search([query], visible(owner.user, owner.agent), top_k, period)
-    show_found(hits, search.description, as_json)
+    show_hits(hits, search.description, as_json)
 
 
 @memory_app.command("show")

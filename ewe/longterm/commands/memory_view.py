@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ewe.longterm.store.reading import MemoryReader
 
 
-def show_found(hits: Sequence[Found], description: str, as_json: bool) -> None:
+def show_hits(hits: Sequence[Found], description: str, as_json: bool) -> None:
     """The results of a search, best first."""
     if as_json:
         _print_json([{"score": hit.score, "memory": asdict(hit.memory)} for hit in hits])

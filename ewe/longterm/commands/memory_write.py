@@ -133,8 +133,8 @@ def remember(
     encoder: EncoderName = None,
 ) -> None:
     """Keep the facts that a conversation's users tell, unverified; makes the store if there is none. Prints them."""
-    from ewe.longterm.asked_time import seconds
     from ewe.longterm.extraction import ConversationMemory, FactExtractor
+    from ewe.longterm.query_time import seconds
     from ewe.longterm.rule_facts import facts_by_rules
     from ewe.verification.endpoint.protocol import CompletionError
 

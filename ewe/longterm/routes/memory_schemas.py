@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from ewe.config.config_evidence import SEARCH_TOP_K
-from ewe.longterm.asked_time import seconds
+from ewe.longterm.query_time import seconds
 from ewe.longterm.records import MemorySource
 from ewe.server.schemas.common import CHECK_UNICODE, AnswerModel, Metadata, RequestModel
 from ewe.server.schemas.memory_use import MemoryChoice, MemoryPlace, Name, Share

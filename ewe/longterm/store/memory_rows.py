@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.asked_time import Period
+from ewe.longterm.query_time import Period
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.store.checksums import COUNTED, checksum
 from ewe.longterm.store.voices import retold

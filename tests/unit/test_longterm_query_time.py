@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.asked_time import Period, query_period, seconds
+from ewe.longterm.query_time import Period, query_period, seconds
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC).timestamp()  # a Wednesday
 
