@@ -23,7 +23,7 @@ def show(sequence: Sequence) -> None:
     if listener is None:
         return
     if sequence.on_tokens is not None:
-        _tell_tokens(sequence, sequence.on_tokens)
+        _send_tokens(sequence, sequence.on_tokens)
         if sequence.finish is None:
             return
     begin = sequence.shown_chars
@@ -33,11 +33,11 @@ def show(sequence: Sequence) -> None:
         sequence.shown_chars = upto
 
 
-def _tell_tokens(sequence: Sequence, on_tokens: Callable[[abc.Sequence[int]], None]) -> None:
-    """Tells the tokens that are new; what is left of a text that has ended is told as text."""
-    output, told = sequence.output_text, sequence.sent_tokens
-    if told < len(output):
-        on_tokens(output.ids[told:])
+def _send_tokens(sequence: Sequence, on_tokens: Callable[[abc.Sequence[int]], None]) -> None:
+    """Sends the tokens that are new; what is left of a text that has ended is sent as text."""
+    output, sent = sequence.output_text, sequence.sent_tokens
+    if sent < len(output):
+        on_tokens(output.ids[sent:])
         sequence.sent_tokens = len(output)
     if sequence.finish is not None:
         chars = output.end_of(len(output))
@@ -52,7 +52,8 @@ def publish(sequence: Sequence, holds_text: bool) -> None:
     if not holds_text:
         if sequence.listener is not None:  # else nobody looks at the text yet
             show(sequence)
-            send(sequence, sequence.shown_chars)  # of tokens that were told: nothing before the end
+            # Of tokens that were sent there is no text before the end.
+            send(sequence, output.firm_end if sequence.on_tokens is None else sequence.shown_chars)
         return
     show(sequence)
     for index in range(sequence.settled, _num_final(sequence)):
