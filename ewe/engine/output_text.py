@@ -74,17 +74,13 @@ class OutputText:
     @property
     def firm_end(self) -> int:
         """Up to where neither a stop string nor a call can still take the text away as it goes on."""
-        if self._pending:
-            self._decode()
         is_all = self.text_end is None and not self.may_be_cut
-        return self._detokenizer.length if is_all else len(self.text) - self.held_back_chars()
+        return self._decoded.length if is_all else len(self.text) - self.held_back_chars()
 
     def text_between(self, begin: int, end: int) -> str:
         """The text of code points [begin, end); what the last token has brought is not looked for in the whole text."""
-        if self._pending:
-            self._decode()
-        is_rest = self.text_end is None and end == self._detokenizer.length
-        return self._detokenizer.text_from(begin) if is_rest else self.text[begin:end]
+        is_rest = self.text_end is None and end == self._decoded.length
+        return self._decoded.text_from(begin) if is_rest else self.text[begin:end]
 
     @property
     def token_ends(self) -> tuple[int, ...]:

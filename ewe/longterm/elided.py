@@ -2,7 +2,7 @@
 
 import re
 
-from ewe.text.english import DETERMINERS, NUMBER_WORDS, PREPOSITIONS, is_irregular_past, words_of
+from ewe.text.english import DETERMINERS, NUMBER_WORDS, PREPOSITIONS, is_past, words_of
 
 _WHEN = r"(?:(?:just|finally|recently|already|currently|still|now|also|only|previously|always|never|usually|mostly) )*"
 _HAS_VERB = re.compile(
@@ -145,11 +145,7 @@ def _is_told_in_the_past(part: str) -> bool:
     if found is None:
         return False
     verb, following = found["verb"].lower(), found["next"].lower()
-    if (
-        verb in _NO_PAST
-        or following.startswith("handed")
-        or not ((verb.endswith("ed") and len(verb) > 4) or is_irregular_past(verb))
-    ):
+    if verb in _NO_PAST or following.startswith("handed") or not is_past(verb):
         return False
     return (
         following in _OBJECTS

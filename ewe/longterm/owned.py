@@ -2,7 +2,7 @@
 
 import re
 
-from ewe.text.english import DETERMINERS, PREPOSITIONS, is_irregular_past, words_of
+from ewe.text.english import DETERMINERS, PREPOSITIONS, is_past, words_of
 
 _BEGINS = r"(?:^|(?<=[,;.!:] )|(?<=\band )|(?<=\bbut )|(?<=\bso )|(?<=\bbecause )|(?<=\bsince ))"
 _PERSON = (
@@ -81,5 +81,4 @@ def _is_verb(before: str, word: str) -> bool:
         return True
     if before in PREPOSITIONS | DETERMINERS or before in ("and", "or", "to", "not", "very") or before.isdigit():
         return False
-    past = (word.endswith("ed") and len(word) > 4) or is_irregular_past(word)
-    return past or (word.endswith("s") and not word.endswith("ss"))
+    return is_past(word) or (word.endswith("s") and not word.endswith("ss"))

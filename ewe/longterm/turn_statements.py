@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ewe.longterm.asides import is_remark_in_front, without_asides, without_ending, without_opening
 from ewe.longterm.elided import is_of_the_speaker, subject_first, with_subject, with_verb
 from ewe.longterm.owned import with_owner
-from ewe.text.english import is_irregular_past, words_of
+from ewe.text.english import is_past, words_of
 
 _SUBJECT = r"(?:I|we|(?:both |all )?(?:my|our)|he|she|they|it|there|his|her|their|this|that|the)\b"
 _FIRST = r"(?:(?:both |all )?(?:my|our)|I|we|he|she)\b"
@@ -158,7 +158,7 @@ def _second(left: str, right: str, kind: str) -> str | None:
     if subject is None:
         return None
     _, _, rest = right.partition(" ")
-    if _is_past(left.split()[-1]):  # "typed and deleted a message"
+    if is_past(left.split()[-1]):  # "typed and deleted a message"
         return None
     return f"{subject['who']} {rest}" if _goes_on(left, rest) else None
 
@@ -196,12 +196,8 @@ def _goes_on(left: str, right: str) -> bool:
     return (
         next_words[0] in _VERBS
         or (next_words[0].endswith("s") and next_words[0][:-1] in _VERBS)
-        or (_is_past(next_words[0]) and next_words[1].rstrip(",.") in _AFTER_PAST)
+        or (is_past(next_words[0]) and next_words[1].rstrip(",.") in _AFTER_PAST)
     )
-
-
-def _is_past(word: str) -> bool:
-    return (word.endswith("ed") and len(word) > 4) or is_irregular_past(word.lower())
 
 
 def _is_clause(text: str) -> bool:
@@ -212,7 +208,7 @@ def _is_clause(text: str) -> bool:
     if _HAS_SUBJECT.search(text) or _HAS_AUXILIARY.search(text):
         return True
     of_others = any(word.endswith("s") and not word.endswith(("'s", "ss", "s'")) for word in spoken[2:-1])
-    return of_others or any(_is_past(word) or word.lower() in _VERBS for word in spoken[2:])
+    return of_others or any(is_past(word) or word.lower() in _VERBS for word in spoken[2:])
 
 
 def _statements_of(parts: list[str]) -> Iterator[str]:

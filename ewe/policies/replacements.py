@@ -79,42 +79,42 @@ def quote(answer: Answer, sentence: int, result: VerificationResult) -> GoesBack
 def lengthen(answer: Answer, settings: FeedbackConfig) -> Steps:
     """Puts a quotation behind an overview that the model ended after very few sentences; it writes on after that."""
     is_short = answer.has_ended_itself and 0 < len(answer.sentences) < _FEWEST_SENTENCES and answer.is_settled
+    if not is_short or not may_quote(answer, settings):
+        return
     text = answer.text.text.rstrip()
     is_prose = text.endswith((".", "!", '"', "”")) and not _IN_A_LIST.search(text)
-    may_grow = _is_held(answer) and may_quote(answer, settings) and not asks_for_length(answer.question)
-    if is_short and is_prose and may_grow:
+    if is_prose and _is_held(answer) and not asks_for_length(answer.question):
         yield from quote(answer, len(answer.sentences), VerificationResult())
 
 
 def leave_circle(answer: Answer, settings: FeedbackConfig, dropped: set[int]) -> GoesBack:
     """Takes back a sentence that repeats itself without an end; the second time it gives way, or the text ends."""
     sentence = len(answer.sentences)
-    is_circle = settings.on_repeat == "drop" and answer.is_settled and answer.goes_in_circles
-    if not is_circle or answer.has_grammar or is_inside(len(answer.text.text), code_blocks(answer.text.text)):
+    if settings.on_repeat != "drop" or answer.has_grammar or not (answer.is_settled and answer.goes_in_circles):
         return False
-    if (
-        sentence in dropped
-        and may_quote(answer, settings)
-        and (yield from quote(answer, sentence, VerificationResult()))
-    ):
-        return True
-    yield Rewind(sentence, "drop")
-    if sentence in dropped:
-        yield End()
-    dropped.add(sentence)
-    answer.vary(sentence)
+    text = answer.text.text
+    if is_inside(len(text), code_blocks(text)):
+        return False
+    may_give_way = sentence in dropped and may_quote(answer, settings)
+    if not (may_give_way and (yield from quote(answer, sentence, VerificationResult()))):
+        yield from _leave_out(answer, sentence, dropped)
     return True
 
 
 def drop(answer: Answer, check: Verified, dropped: set[int]) -> GoesBack:
     """Leaves a sentence out and goes on; a second one dropped before anything else was kept ends the text."""
-    attempts = answer.attempts(check.sentence)
-    yield Rewind(check.sentence, "drop")
-    if check.sentence in dropped:
-        yield End()
-    else:
-        dropped.add(check.sentence)
+    attempts, is_first = answer.attempts(check.sentence), check.sentence not in dropped
+    yield from _leave_out(answer, check.sentence, dropped)
+    if is_first:
         attempts.clear()
         yield Remember(answer.evidence_of(check.result), Lane.VERIFICATION)
-        answer.vary(check.sentence)
     return True
+
+
+def _leave_out(answer: Answer, sentence: int, dropped: set[int]) -> Steps:
+    yield Rewind(sentence, "drop")
+    if sentence in dropped:
+        yield End()
+    else:
+        dropped.add(sentence)
+        answer.vary(sentence)

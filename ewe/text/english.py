@@ -29,6 +29,11 @@ def is_irregular_past(word: str) -> bool:
     return word in _IRREGULAR
 
 
+def is_past(word: str) -> bool:
+    """Whether a word may be a past tense or participle, by its ending or because it is irregular."""
+    return (word.endswith("ed") and len(word) > 4) or is_irregular_past(word.lower())
+
+
 _SUFFIX = re.compile(r"(?:ings?|ies|ied|ers?|ors?|ed|es|s|e|y)$")
 
 

@@ -84,12 +84,13 @@ def says_in_another_order(claim: str, evidence: str) -> bool:
     "It is 19 km south of Guatemala City" has all words of "It is 303 km north of Guatemala City, and 19 km south of
     Uaxactun", and none of what they say.
     """
-    claimed, own = _content(_read(claim)), _content(_read(evidence))
+    claimed, own = (_content(one.stems, one.low) for one in (_read(claim), _read(evidence)))
     return _longest_common(claimed, own) < _IN_ORDER * len(claimed)
 
 
-def _content(text: _Words) -> list[str]:
-    return [word for low, word in zip(text.low, text.stems, strict=True) if low not in FUNCTION_WORDS]
+def _content(stems: Sequence[str], low: Sequence[str]) -> list[str]:
+    """The stems of the words that are not function words."""
+    return [word for word, form in zip(stems, low, strict=True) if form not in FUNCTION_WORDS]
 
 
 def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
@@ -104,7 +105,7 @@ def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
 
 def _where_it_says(own: _Words, predicate: Sequence[str], low: Sequence[str]) -> int | None:
     """Where the sentence has the predicate's first content word with most of the others after it."""
-    content = [word for word, form in zip(predicate, low, strict=True) if form not in FUNCTION_WORDS]
+    content = _content(predicate, low)
     if not content:
         return None
     places = [at for at, word in enumerate(own.stems) if word == content[0]]

@@ -34,8 +34,7 @@ class TokenTexts:
     def add(self, token_ids: Sequence[int]) -> None:
         """Tells of tokens that follow, if they bring text."""
         texts, index = self._detokenizer, self._index
-        for token_id in token_ids:
-            texts.append(token_id)
+        texts.extend(token_ids)
         self._num_tokens += len(token_ids)
         shown, sent, length = self._shown, self._sent, texts.length
         if length > shown:

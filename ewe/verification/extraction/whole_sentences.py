@@ -42,7 +42,7 @@ class WholeSentences:
         stated = _stated(request, self._clauses)
         if stated and _is_repeated(request, [claim.text for claim in stated], self._clauses):
             return SentenceClaims(reason=REPEATS)
-        return SentenceClaims(reason=REPEATS) if not stated and _is_repeat(request) else stated
+        return SentenceClaims(reason=REPEATS) if not stated and _has_the_same_words(request) else stated
 
 
 def _stated(request: VerificationRequest, with_clauses: bool) -> SentenceClaims:
@@ -70,7 +70,7 @@ def _adds_nothing(claim: str, earlier: str) -> bool:
     return adds_nothing(content_key(claim), content_key(earlier)) and not tells_of_another(claim, earlier)
 
 
-def _is_repeat(request: VerificationRequest) -> bool:
+def _has_the_same_words(request: VerificationRequest) -> bool:
     """Whether an earlier sentence has the same words, whatever their list marks are."""
     own = _own_words(request.sentence)
     return len(own) >= _FEWEST_WORDS and any(_own_words(one) == own for one in sentences_of(request.preceding))
