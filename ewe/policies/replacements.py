@@ -93,7 +93,7 @@ def leave_circle(answer: Answer, settings: FeedbackConfig, dropped: set[int]) ->
     if settings.on_repeat != "drop" or answer.has_grammar or not (answer.is_settled and answer.goes_in_circles):
         return False
     text = answer.text.text
-    if is_inside(len(text), code_blocks(text)):
+    if is_inside(len(text) - 1, code_blocks(text)):
         return False
     may_give_way = sentence in dropped and may_quote(answer, settings)
     if not (may_give_way and (yield from quote(answer, sentence, VerificationResult()))):

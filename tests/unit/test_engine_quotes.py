@@ -251,6 +251,19 @@ def test_a_sentence_that_never_ends_but_repeats_itself_gives_way(on_exhausted: s
     assert reasons(generation) == why
 
 
+@pytest.mark.parametrize(("text", "goes_on"), [("```\nab ab ab", True), ("```\nab\n```\nab ab ab", False)])
+def test_code_that_repeats_itself_goes_on(text: str, goes_on: bool) -> None:
+    answer: Any = SimpleNamespace(
+        sentences=[],
+        text=SimpleNamespace(text=text),
+        has_grammar=False,
+        is_settled=True,
+        goes_in_circles=True,
+        vary=lambda sentence: None,
+    )
+    assert (list(replacements.leave_circle(answer, FeedbackConfig(), set())) == []) is goes_on
+
+
 @pytest.mark.parametrize(
     ("params", "quotes"),
     [
