@@ -130,7 +130,7 @@ class FeedbackConfig(Settings):
     retrieval_top_k: int = Field(4, gt=0)
     retrieval_threshold: float = 0.0
     forms: tuple[FeedbackForm, ...] = ("refuting", "supporting")
-    rewrite_when: Literal["auto", "refuted", "unsupported"] = "auto"
+    rewrite_when: Literal["auto", "refuted", "uncovered", "unsupported"] = "auto"
     max_attempts: int = Field(3, gt=0)
     wordings: int = Field(1, gt=0, le=64)
     on_exhausted: Literal["auto", "keep_best", "drop", "flag", "quote"] = "auto"

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from ewe.text.english import stem, words_of
+from ewe.text.overviews import asks_for_all
 from ewe.text.prompt_injection import addresses_the_reader
 from ewe.text.search_text import subject_of
 from ewe.text.sentences import SentenceSplitter
@@ -28,6 +29,7 @@ _WRAPPED = re.compile(r"(?<=[^\n]{40})\n(?=[^\n])")  # a line break in running t
 _WHOLE = re.compile(r"[\"“‘']{0,2}(?:\d|[^\W\d_])[^\n\[\]{}<>|@#*=^~\\_]*[.!][\"”’']{0,2}\Z")
 _SAYS_WHAT = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one)\b")
 _FIRST_WORDS = 8
+_ANSWERS = 0.5  # Share of what is asked of the subject that a sentence must have more of.
 _URL = re.compile(r"https?:|www\.")
 _PAIRS = ("()", "“”", "«»")
 _POINTS_BACK = words_of("he she it they him her them his hers its their theirs himself herself itself themselves")
@@ -65,6 +67,11 @@ class Place:
         subject = subject_of(self.question)
         return names_of(subject) or names_of(self.wording) or stems_of(subject)
 
+    @property
+    def asked(self) -> AbstractSet[str]:
+        """What is asked of the names, where the question asks for one thing."""
+        return set() if asks_for_all(self.question) else stems_of(self.question) - names_of(self.question)
+
 
 def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     """Whole sentences of the passages that tell something new about the same, and can be understood there; best first.
@@ -73,6 +80,7 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     answer begins with a sentence that says what its subject is, or names it first, if there is one.
     """
     names, wording, question = place.names, stems_of(place.wording), stems_of(subject_of(place.question))
+    asked = place.asked
     numbers = _numbers(place.question)
     earlier = [stems_of(sentence) for sentence in place.earlier]
     best: dict[str, tuple[float, Quotation]] = {}
@@ -84,6 +92,8 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
         for text in _whole_sentences(passage.text):
             own = stems_of(text)
             alike = share_of(wording, own)
+            if asked and share_of(asked, own) <= _ANSWERS:
+                continue
             if text in best or not _fits(text, own, title, names, earlier, bool(earlier) and alike >= _ALIKE):
                 continue
             likeness = alike + share_of(question, own | title) + share_of(names, own)

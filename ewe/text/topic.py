@@ -19,9 +19,13 @@ def stems_of(text: str) -> AbstractSet[str]:
 
 
 def names_of(text: str) -> AbstractSet[str]:
-    """The stems of capitalised words; the first word of a sentence is one unless it is a function word."""
+    """The stems of capitalised words; the first word of a sentence is one unless it is a function word.
+
+    A single letter is a name only where nothing else is: of "M-82" the number is.
+    """
     written = [part for part in text.split() if part.lstrip("\"'“‘(")[:1].isupper()]
-    return {stem(word) for word in words(" ".join(written)) if word not in FUNCTION_WORDS}
+    names = {stem(word) for word in words(" ".join(written)) if word not in FUNCTION_WORDS}
+    return {name for name in names if len(name) > 1 or name.isdigit()} or names
 
 
 def share_of(required: AbstractSet[str], there: AbstractSet[str]) -> float:

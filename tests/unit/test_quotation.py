@@ -109,6 +109,19 @@ def test_a_question_without_names_is_about_its_words() -> None:
     assert not found(other, question="What are black holes?")
 
 
+def test_more_than_half_of_what_is_asked_of_a_subject_must_be_in_its_answer() -> None:
+    assert BORN in found(LOUDOUN, question="When and where was Lord Loudoun born?")
+    assert not found(LOUDOUN, question="What did Lord Loudoun eat on Sundays?")
+    regiment = "How large a regiment did Lord Loudoun raise?"
+    assert found(LOUDOUN, question=regiment) == [SERVED]  # "large" is missing
+    assert not found(LOUDOUN, question="How large and costly a regiment did Lord Loudoun raise and arm?")
+
+
+def test_a_letter_beside_a_number_names_nothing() -> None:
+    trail = Passage("t", "The trail is 4 miles long and gains about 400 m in height.", title="Elbert")
+    assert not found(trail, question="How many miles long is M-82?")
+
+
 def test_an_answer_begins_with_what_its_subject_is() -> None:
     replaced = Passage("r", "Lord Loudoun was replaced by James Abercrombie early in 1758.", title="Lord Loudoun")
     what = Passage(
