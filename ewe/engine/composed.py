@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from ewe.engine.output import send, show
-from ewe.engine.output_text import Span
 from ewe.engine.sentence_checks import Attempt, SentenceState, described
+from ewe.engine.sentence_spans import Span
 from ewe.engine.sequence import Sequence
 from ewe.engine.side_texts import Add
 from ewe.text.check_result import why_no_claim

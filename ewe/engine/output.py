@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ewe.engine.output_text import Span
 from ewe.engine.sentence_checks import SentenceState, described, fields_of
+from ewe.engine.sentence_spans import Span
 from ewe.engine.sequence import Sequence
 from ewe.engine.stream_events import StreamEvent
 from ewe.engine.workers import Job

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import abc
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,9 @@ from ewe.text.topic import is_about
 from ewe.types import Lane, Passage, ScoredPassage, VerificationResult
 
 if TYPE_CHECKING:
-    from ewe.engine.output_text import OutputText, Span
+    from ewe.engine.output_text import OutputText
+    from ewe.engine.sampler import Token
+    from ewe.engine.sentence_spans import Span
     from ewe.engine.sequence import Sequence
     from ewe.types.protocols import FeedbackBuilder
 
@@ -62,6 +65,30 @@ class Answer:
         """The text of a sentence."""
         return self.text.text_of(self.sentences[sentence])
 
+    def tokens(self, sentence: int) -> abc.Sequence[Token]:
+        """The tokens of a sentence; it may share the first and the last one with others."""
+        span = self.sentences[sentence]
+        return self.text.tokens[span.first_token : span.end_token]
+
+    def min_prob(self, sentence: int) -> float:
+        """The least token probability in a sentence."""
+        return math.exp(min(token.logprob for token in self.tokens(sentence)))
+
+    def mean_entropy(self, sentence: int) -> float:
+        """The mean entropy, in nats, of a sentence's tokens."""
+        tokens = self.tokens(sentence)
+        return sum(token.entropy for token in tokens) / len(tokens)
+
+    def words_without(self, sentence: int, drop: abc.Callable[[Token], bool]) -> str:
+        """The text of a sentence with the words of its dropped tokens left out."""
+        first, text = self.sentences[sentence].first_token, self.text
+        places = [
+            (text.end_of(number), text.end_of(number + 1))
+            for number, token in enumerate(self.tokens(sentence), first)
+            if not drop(token)
+        ]
+        return "".join(text.text[begin:end] for begin, end in places).strip()
+
     @property
     def is_finished(self) -> bool:
         """Whether the text has ended; a rewind reopens it."""
@@ -104,9 +131,8 @@ class Answer:
 
     def reject(self, sentence: int, state: SentenceState) -> list[Attempt]:
         """Notes that a sentence's wording is not to stay; gives all that were rejected."""
-        span, rejected = self.sentences[sentence], self.attempts(sentence)
-        tokens = tuple(self.text.tokens[span.first_token : span.end_token])
-        rejected.append(Attempt(self.text.text_of(span), tokens, state))
+        rejected = self.attempts(sentence)
+        rejected.append(Attempt(self.words(sentence), tuple(self.tokens(sentence)), state))
         return rejected
 
     def settle(self, sentence: int, state: SentenceState) -> None:

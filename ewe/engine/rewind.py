@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from ewe.engine.memory_manager import MemoryManager
-from ewe.engine.output_text import Span
 from ewe.engine.sentence_checks import Attempt
+from ewe.engine.sentence_spans import Span
 from ewe.engine.sequence import Sequence
 
 

@@ -131,7 +131,7 @@ def as_passage(memory: Memory) -> Passage:
         address(memory),
         memory.content,
         source=f"{memory.source.kind}:{memory.source.id}" if memory.source.id else memory.source.kind,
-        date=_day(memory.last_said_at),
+        date=day_of(memory.last_said_at),
         veracity=memory.veracity,
     )
 
@@ -152,7 +152,7 @@ def scope_and_id(passage_id: str) -> tuple[Scope, str]:
     return Scope(user, agent), memory_id
 
 
-def _day(at: float) -> str:
+def day_of(at: float) -> str:
     """The ISO date of a time in seconds since 1970; empty for one that no calendar has."""
     try:
         return datetime.fromtimestamp(at, UTC).date().isoformat()

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from ewe.errors import InvalidRequestError
 from ewe.longterm.evidence import Clock
-from ewe.longterm.memory_search import visible
+from ewe.longterm.memory_search import day_of, visible
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store import Change, MemoryStore
 
@@ -27,7 +26,8 @@ class Superseded:
     @property
     def text(self) -> str:
         """One line for people: until when it held, and why."""
-        until = _day(self.memory.valid_until if self.memory.valid_until is not None else self.at)
+        at = self.at if self.memory.valid_until is None else self.memory.valid_until
+        until = day_of(at) or f"{at:g} s"
         by = f": {self.by.content}" if self.by is not None else ", by a memory that was deleted since"
         return f"held until {until}{by}"
 
@@ -113,10 +113,3 @@ def _ended(store: MemoryStore, memory: Memory, history: Sequence[Revision]) -> S
         return None
     by = store.find(memory.scope, last.evidence[0]) if last.evidence else None
     return Superseded(memory, last.at, by)
-
-
-def _day(at: float) -> str:
-    try:
-        return datetime.fromtimestamp(at, UTC).date().isoformat()
-    except (ValueError, OverflowError, OSError):
-        return f"{at:g} s"

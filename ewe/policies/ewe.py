@@ -153,7 +153,6 @@ def _compare(answer: Answer, settings: FeedbackConfig, check: Verified) -> GoesB
 
 def _triggers(answer: Answer, index: int, when: Trigger, entropy: float, min_prob: float) -> bool:
     """Whether a sentence is to be dealt with (appendix B); entropy, min_prob: from where on, if that is what counts."""
-    span = answer.sentences[index]
     if when == "interval":
         return True
-    return answer.text.mean_entropy(span) > entropy if when == "entropy" else answer.text.min_prob(span) < min_prob
+    return answer.mean_entropy(index) > entropy if when == "entropy" else answer.min_prob(index) < min_prob

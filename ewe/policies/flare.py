@@ -35,7 +35,7 @@ def flare(answer: Answer, settings: FeedbackConfig) -> Steps:
 def _first_unsure(answer: Answer, settings: FeedbackConfig) -> int | None:
     """The first new sentence that is to be written again; those before it are kept."""
     for index in range(answer.progress.retrieved, len(answer.sentences)):
-        is_unsure = answer.text.min_prob(answer.sentences[index]) < settings.flare_min_prob
+        is_unsure = answer.min_prob(index) < settings.flare_min_prob
         if is_unsure and not answer.attempts(index):
             return index
         _keep(answer, index, "no verifier")
@@ -50,5 +50,5 @@ def _keep(answer: Answer, index: int, reason: str) -> None:
 def _query(answer: Answer, index: int, settings: FeedbackConfig) -> str:
     """The sentence without its tokens at or under `flare_mask_prob`; the question if nothing is left."""
     threshold = math.log(max(settings.flare_mask_prob, 1e-9))
-    words = answer.text.text_without(answer.sentences[index], lambda token: token.logprob <= threshold)
+    words = answer.words_without(index, lambda token: token.logprob <= threshold)
     return words or answer.question

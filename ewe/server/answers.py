@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from ewe.server.error_responses import RefusedError
 from ewe.server.schemas import common as schemas
+from ewe.server.schemas.ewe_result import EweResult, EweRevision, EweSentence, EweSource
 from ewe.text.json_schema import GRAMMAR_FAILED
 from ewe.text.prompt_injection import addresses_the_reader
 from ewe.types import Claim, Generation, Passage, Sentence, Verdict
@@ -83,22 +84,22 @@ def citations(generation: Generation) -> list[schemas.Annotation]:
     return annotations
 
 
-def ewe_result(generations: Sequence[Generation], offsets: Sequence[int] = ()) -> schemas.EweResult:
+def ewe_result(generations: Sequence[Generation], offsets: Sequence[int] = ()) -> EweResult:
     """What the engine knows of all answers of a request.
 
     offsets: where each answer begins in the text of its choice, in code points (empty: at 0).
     """
-    sentences: list[schemas.EweSentence] = []
-    revisions: list[schemas.EweRevision] = []
+    sentences: list[EweSentence] = []
+    revisions: list[EweRevision] = []
     for choice, generation in enumerate(generations):
         revisions += _revisions(choice, generation, len(sentences))
         offset = offsets[choice] if offsets else 0
-        for sentence in map(schemas.EweSentence.model_validate, generation.sentences):
+        for sentence in map(EweSentence.model_validate, generation.sentences):
             place = {"start_index": offset + sentence.start_index, "end_index": offset + sentence.end_index}
             sentences.append(sentence.model_copy(update={"choice": choice, **place}))
     passages = {name: passage for item in generations for name, passage in item.sources.items()}
     scores = _retrieval_scores(generations)
-    return schemas.EweResult(
+    return EweResult(
         support_score=support_score([claim for item in generations for s in item.sentences for claim in s.claims]),
         sentences=sentences,
         sources=[wire_source(passage, scores.get(name)) for name, passage in passages.items()],
@@ -113,12 +114,12 @@ def support_score(claims: Sequence[Claim]) -> float | None:
     return sum(claim.verdict is Verdict.SUPPORTED for claim in claims) / len(claims) if claims else None
 
 
-def wire_source(passage: Passage, score: float | None = None) -> schemas.EweSource:
+def wire_source(passage: Passage, score: float | None = None) -> EweSource:
     """A passage as clients read it."""
-    return schemas.EweSource(**asdict(passage), score=score, gives_orders=addresses_the_reader(passage.text))
+    return EweSource(**asdict(passage), score=score, gives_orders=addresses_the_reader(passage.text))
 
 
-def _revisions(choice: int, generation: Generation, first: int) -> list[schemas.EweRevision]:
+def _revisions(choice: int, generation: Generation, first: int) -> list[EweRevision]:
     """The wordings that were taken back, in order; first: the place of the answer's first sentence."""
     left = [list(sentence.removed) for sentence in generation.sentences]
     revisions = []
@@ -129,9 +130,7 @@ def _revisions(choice: int, generation: Generation, first: int) -> list[schemas.
             if place is not None:
                 left[place].remove(text)
             sentence = None if place is None else first + place
-            revisions.append(
-                schemas.EweRevision(choice=choice, sentence=sentence, removed=text, reason=event.data["reason"])
-            )
+            revisions.append(EweRevision(choice=choice, sentence=sentence, removed=text, reason=event.data["reason"]))
     return revisions
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ewe.server.schemas.anthropic_schemas import AnswerBlock, MessageResponse
+from ewe.server.schemas.anthropic_answers import AnswerBlock, MessageResponse
 from ewe.server.sse import record
 
 

@@ -17,6 +17,7 @@ from ewe.server.error_forms import ANTHROPIC, end_of_stream
 from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.pacing import turn_of
+from ewe.server.schemas import anthropic_answers as answers
 from ewe.server.schemas import anthropic_schemas as schemas
 from ewe.server.schemas.chat_schemas import ChatRequest, Message
 from ewe.server.schemas.common import EVENT_STREAM, joined
@@ -27,7 +28,7 @@ from ewe.types import Generation
 router = APIRouter(tags=["Anthropic"], route_class=RequestRoute)
 
 
-@router.post(ANTHROPIC, response_model=schemas.MessageResponse, responses={200: EVENT_STREAM, **schemas.ERRORS})
+@router.post(ANTHROPIC, response_model=answers.MessageResponse, responses={200: EVENT_STREAM, **answers.ERRORS})
 async def create_message(body: schemas.MessagesRequest, request: Request) -> Response:
     """Goes on with a conversation; what it says that the request's own texts bear out has citations of them."""
     service, sources = service_of(request), Sources(body.messages)
@@ -79,20 +80,20 @@ class _Answer(StreamedAnswer):
         self._sources, self._citer = sources, citer
         self._splitter = SentenceSplitter()
         self._written, self._sent = "", 0  # all text so far, and how much of it is in blocks
-        self._opening = schemas.MessageResponse(
+        self._opening = answers.MessageResponse(
             id=f"msg_{uuid.uuid4().hex}",
             model=service.check_model(body.model),
             content=[],
             stop_reason=None,
             stop_sequence=None,
-            usage=schemas.MessageUsage(input_tokens=run.opened[0].request.num_prompt_tokens, output_tokens=0),
+            usage=answers.MessageUsage(input_tokens=run.opened[0].request.num_prompt_tokens, output_tokens=0),
         )
         self._events = MessageEvents()
 
-    async def whole(self, generations: Sequence[Generation]) -> schemas.MessageResponse:
+    async def whole(self, generations: Sequence[Generation]) -> answers.MessageResponse:
         """The message with all its blocks."""
         [generation] = generations
-        text, blocks = generation.text, [schemas.AnswerBlock(text=generation.text)]
+        text, blocks = generation.text, [answers.AnswerBlock(text=generation.text)]
         if self._citer.is_on:
             blocks = list(_merged(await self._blocks(text, 0, self._splitter.split(text))))
         return await self._ended(generation, blocks)
@@ -118,7 +119,7 @@ class _Answer(StreamedAnswer):
         return "".join(map(self._events.block, blocks))
 
     def _text(self, choice: int, text: str) -> str:
-        return self._events.block(schemas.AnswerBlock(text=text))
+        return self._events.block(answers.AnswerBlock(text=text))
 
     def _event(self, choice: int, kind: str, data: Any) -> str:
         return ""  # requests cannot ask for any
@@ -136,25 +137,25 @@ class _Answer(StreamedAnswer):
         """The record that says why the stream breaks off."""
         return error.record_for(ANTHROPIC)
 
-    async def _blocks(self, text: str, begin: int, spans: Sequence[Span]) -> list[schemas.AnswerBlock]:
+    async def _blocks(self, text: str, begin: int, spans: Sequence[Span]) -> list[answers.AnswerBlock]:
         """A block of each sentence; begin: where the first block does."""
         blocks = []
         for (_, end), quotes in zip(spans, await self._citer.quotes(text, spans), strict=True):
             cited = self._sources.locations(quotes) or None
-            blocks.append(schemas.AnswerBlock(text=text[begin:end], citations=cited))
+            blocks.append(answers.AnswerBlock(text=text[begin:end], citations=cited))
             begin = end
         return blocks
 
-    async def _ended(self, generation: Generation, blocks: list[schemas.AnswerBlock]) -> schemas.MessageResponse:
+    async def _ended(self, generation: Generation, blocks: list[answers.AnswerBlock]) -> answers.MessageResponse:
         counted = usage([generation])
         stop = stop_string(generation, self._stops, self._service.engine.prompts.tokenizer)
-        ended: schemas.StopReason = "end_turn" if generation.finish_reason == "stop" else "max_tokens"
+        ended: answers.StopReason = "end_turn" if generation.finish_reason == "stop" else "max_tokens"
         return self._opening.model_copy(
             update={
                 "content": blocks,
                 "stop_reason": "stop_sequence" if stop is not None else ended,
                 "stop_sequence": stop,
-                "usage": schemas.MessageUsage(
+                "usage": answers.MessageUsage(
                     input_tokens=counted.prompt_tokens, output_tokens=counted.completion_tokens
                 ),
                 "ewe": await self._result([generation]),
@@ -162,7 +163,7 @@ class _Answer(StreamedAnswer):
         )
 
 
-def _merged(blocks: Sequence[schemas.AnswerBlock]) -> Iterator[schemas.AnswerBlock]:
+def _merged(blocks: Sequence[answers.AnswerBlock]) -> Iterator[answers.AnswerBlock]:
     """The blocks, those without citations that follow each other as one."""
     plain = ""
     for block in blocks:
@@ -170,8 +171,8 @@ def _merged(blocks: Sequence[schemas.AnswerBlock]) -> Iterator[schemas.AnswerBlo
             plain += block.text
             continue
         if plain:
-            yield schemas.AnswerBlock(text=plain)
+            yield answers.AnswerBlock(text=plain)
         plain = ""
         yield block
     if plain:
-        yield schemas.AnswerBlock(text=plain)
+        yield answers.AnswerBlock(text=plain)

@@ -6,6 +6,7 @@ from functools import partial
 
 from ewe.errors import InvalidRequestError
 from ewe.server.citer import Quote
+from ewe.server.schemas import anthropic_answers as answers
 from ewe.server.schemas import anthropic_schemas as schemas
 from ewe.server.schemas.common import Document
 from ewe.types import Passage
@@ -13,7 +14,7 @@ from ewe.types import Passage
 MOST_PARTS = 1000
 """Of one request that may be cited: every sentence of the answer is looked up in them."""
 
-Point = Callable[[str], schemas.Location]
+Point = Callable[[str], answers.Location]
 """Makes a citation of the words that support a sentence."""
 
 
@@ -75,7 +76,7 @@ class Sources:
         """What an answer is checked against: every part that may be cited on its own."""
         return [Passage(id_, part.text, source.title) for id_, source, part in self._citable() if part.text.strip()]
 
-    def locations(self, quotes: Sequence[Quote]) -> list[schemas.Location]:
+    def locations(self, quotes: Sequence[Quote]) -> list[answers.Location]:
         """Where the quotes stand, each place once."""
         locations = [self._points[quote.id](quote.text) for quote in quotes]
         return list({location.model_dump_json(): location for location in locations}.values())
@@ -87,8 +88,8 @@ class Sources:
 
 
 def _search_result(index: int, block: schemas.SearchResultBlock) -> _Source:
-    def point(number: int, quoted: str) -> schemas.Location:
-        return schemas.SearchResultLocation(
+    def point(number: int, quoted: str) -> answers.Location:
+        return answers.SearchResultLocation(
             cited_text=block.content[number].text,
             search_result_index=index,
             source=block.source,
@@ -113,11 +114,11 @@ def _document(index: int, block: schemas.DocumentBlock) -> _Source:
     return _Source(f"document-{index}", block.title or "", "", parts, block.may_be_cited)
 
 
-def _in_text(index: int, title: str | None, text: str, quoted: str) -> schemas.Location:
+def _in_text(index: int, title: str | None, text: str, quoted: str) -> answers.Location:
     """The quoted words, or the whole text where the verifier did not quote it word by word."""
     start = text.find(quoted)
     start, end = (start, start + len(quoted)) if start >= 0 else (0, len(text))
-    return schemas.CharLocation(
+    return answers.CharLocation(
         cited_text=text[start:end],
         document_index=index,
         document_title=title,
@@ -126,8 +127,8 @@ def _in_text(index: int, title: str | None, text: str, quoted: str) -> schemas.L
     )
 
 
-def _in_blocks(index: int, title: str | None, number: int, text: str, quoted: str) -> schemas.Location:
-    return schemas.ContentBlockLocation(
+def _in_blocks(index: int, title: str | None, number: int, text: str, quoted: str) -> answers.Location:
+    return answers.ContentBlockLocation(
         cited_text=text,
         document_index=index,
         document_title=title,

@@ -19,19 +19,17 @@ from ewe.errors import SchemaError
 from ewe.server.admission import (
     MOST_DOCUMENT_BYTES,
     AdmissionControl,
-    check_documents,
-    check_prompt_texts,
     check_prompts,
     check_room,
     most_prompt_bytes,
-    tokens_to_ask,
 )
 from ewe.server.affinity import SESSION_HEADER, SeenKeys, affinity_key
 from ewe.server.bridge import EngineMessage, EventLoopBridge, Run, RunObserver
 from ewe.server.error_responses import RefusedError
 from ewe.server.fair_queue import WorkQueues, holder_of, tenant_of
 from ewe.server.metrics import Metrics, RunMeter
-from ewe.server.orders import Order, passages_of, tool_texts
+from ewe.server.order_checks import checked_documents, sampling_params
+from ewe.server.orders import Order
 from ewe.server.pacing import ANSWER_PATHS, end_turn
 from ewe.server.served_engine import ServedEngine
 from ewe.server.served_models import ModelNames, no_model
@@ -159,18 +157,10 @@ class Service:
         Raises RefusedError or InvalidRequestError, and then holds nothing.
         """
         self.check_alive()
-        engine, body, key = self.engine, order.body, key_of(request)
+        engine, body, key, field = self.engine, order.body, key_of(request), order.length_field
         self.check_model(body.model)
-        adapter = self.served.names.adapter(body.model)
-        settings, field = self.settings, order.length_field
-        check_prompt_texts(order.texts[1], settings.max_prompt_bytes, self.max_model_len, order.texts[0])
-        documents = passages_of(body.documents)
-        check_documents(documents)
-        check_prompt_texts(tool_texts(order.tools), settings.max_prompt_bytes, self.max_model_len, "tools")
-        limit = tokens_to_ask(order.max_tokens, order.default_max_tokens, settings.max_tokens, field)
-        params = body.sampling_params(limit, order.logprobs, order.prompt_logprobs, settings.deadline)
-        if params.n > self.settings.max_n:
-            raise RefusedError(400, f"n: at most {self.settings.max_n} answers here, got {params.n}", param="n")
+        documents = checked_documents(order, self.settings, self.max_model_len)
+        params = sampling_params(order, self.settings)
         new_request = partial(
             EngineRequest,
             params=params,
@@ -181,26 +171,16 @@ class Service:
             topic=order.topic,
             memory=self.tenants.options(key, body.memory, engine.prompts.config.longterm),
             tools=order.tools,
-            adapter=adapter,
+            adapter=self.served.names.adapter(body.model),
             closed_world=body.ewe.closed_world,
             tenant=tenant_of(request.scope),
         )
-        count = order.count * params.n
-        holder = holder_of(request.scope)
-        self.admission.enter(holder, count, may_wait=not request.scope["state"].get("in_batch"))
-        leave = partial(self.admission.leave, holder, count)
-        observers: list[RunObserver] = [RunMeter(self.metrics)]
-        if self._tracing is not None:
-            observers.append(self._tracing.of_run(request.headers))
-        own_deadline = (body.ewe.deadline_s or self.settings.deadline) < self.settings.deadline
-        # Who waits for the whole answer hears of no event before its end.
-        events = requested_events(body.ewe) if body.stream else frozenset()
-        run = Run(engine, self._bridge_here(), events, observers, leave, own_deadline, tenant_of(request.scope))
+        run = self._enter(request, order, order.count * params.n)
         try:
             await self.queues.prompts.submit(
                 run.tenant, lambda: run.open(map(new_request, order.prompts(engine.prompts)))
             )
-            check_prompts(run.opened, settings.max_prompt_tokens)
+            check_prompts(run.opened, self.settings.max_prompt_tokens)
             check_room(run.opened, order.max_tokens or 1, field, self.max_model_len)
             run.submit()
             end_turn(request.scope)
@@ -213,6 +193,20 @@ class Service:
             run.close()
             raise
         return run
+
+    def _enter(self, request: Request, order: Order, count: int) -> Run:
+        """Lets in so many answers, as a run for which nothing is submitted yet; raises RefusedError if it is full."""
+        holder = holder_of(request.scope)
+        self.admission.enter(holder, count, may_wait=not request.scope["state"].get("in_batch"))
+        leave = partial(self.admission.leave, holder, count)
+        observers: list[RunObserver] = [RunMeter(self.metrics)]
+        if self._tracing is not None:
+            observers.append(self._tracing.of_run(request.headers))
+        body = order.body
+        own_deadline = (body.ewe.deadline_s or self.settings.deadline) < self.settings.deadline
+        # Who waits for the whole answer hears of no event before its end.
+        events = requested_events(body.ewe) if body.stream else frozenset()
+        return Run(self.engine, self._bridge_here(), events, observers, leave, own_deadline, tenant_of(request.scope))
 
     def _bridge_here(self) -> EventLoopBridge[EngineMessage]:
         """The bridge to the event loop that runs."""

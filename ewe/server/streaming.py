@@ -18,7 +18,8 @@ from ewe.server.engine_service import Service, service_of
 from ewe.server.error_responses import RefusedError, refusal_of
 from ewe.server.fair_queue import LARGE, FairQueue, holder_of, tenant_of
 from ewe.server.logprobs import Piece, token_pieces
-from ewe.server.schemas.common import AnswerModel, EweResult
+from ewe.server.schemas.common import AnswerModel
+from ewe.server.schemas.ewe_result import EweResult
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.sse import DEATH, DONE, PING, comment
 from ewe.server.stream_parts import Part, StreamParts

@@ -18,6 +18,7 @@ from ewe.server.ignored import RequestRoute
 from ewe.server.orders import passages_of
 from ewe.server.pacing import Turn, turn_of
 from ewe.server.schemas import common as schemas
+from ewe.server.schemas.ewe_result import EweClaim, EweSource, Verdict
 from ewe.server.streaming import Cancellation, run_in_thread
 from ewe.server.text_verifiers import TextVerifier, TextVerifiers
 from ewe.text.check_result import CheckedText
@@ -46,7 +47,7 @@ class VerifyEvidence(schemas.AnswerModel):
     """A source that speaks for or against a claim; excerpt: the sentence that decides."""
 
     source_id: str = Field(validation_alias=AliasPath("passage", "id"))
-    stance: schemas.Verdict
+    stance: Verdict
     score: float
     excerpt: str
     claim: str
@@ -62,9 +63,9 @@ class VerifySentence(schemas.AnswerModel):
     start_index: int = _of_sentence("start")
     end_index: int = _of_sentence("end")
     text: str = _of_sentence("text")
-    verdict: schemas.Verdict = _of_sentence("verdict")
+    verdict: Verdict = _of_sentence("verdict")
     score: float = _of_sentence("score")
-    claims: list[schemas.EweClaim] = _of_sentence("claims")
+    claims: list[EweClaim] = _of_sentence("claims")
     evidence: list[VerifyEvidence]
     notes: list[str]
     reason: str = _of_sentence("reason")
@@ -74,10 +75,10 @@ class VerifyResponse(schemas.AnswerModel):
     """The whole text; error: what the verifier failed with, empty if it did not."""
 
     object: Literal["text.verification"] = "text.verification"
-    verdict: schemas.Verdict
+    verdict: Verdict
     support_score: float | None
     sentences: list[VerifySentence]
-    sources: list[schemas.EweSource]
+    sources: list[EweSource]
     error: str
 
 

@@ -38,7 +38,12 @@ def asks_for_all(request: str) -> bool:
     last = request.strip().rpartition("\n")[2]
     if subject_of(request) != request:
         return True
-    return "'s " not in last[6:] and not _ROLE.match(last) and _OVERVIEWS.match(last) is not None
+    return not _has_possessive(last) and not _ROLE.match(last) and _OVERVIEWS.match(last) is not None
+
+
+def _has_possessive(request: str) -> bool:
+    """Whether it asks for one thing that is somebody's ("What was Ada's first book?"); in "What's" the 's is a verb."""
+    return "'s " in request[len("What's") :]
 
 
 def asks_for_length(request: str) -> bool:

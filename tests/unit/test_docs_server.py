@@ -18,9 +18,10 @@ from ewe.engine.status import EngineStatus
 from ewe.server.app import create_app
 from ewe.server.metrics import Metrics
 from ewe.server.schemas.chat_schemas import ChatRequest
-from ewe.server.schemas.common import EweClaim, EweOptions, EweResult, EweRevision, EweSentence, EweSource
+from ewe.server.schemas.common import EweOptions
 from ewe.server.schemas.completion_schemas import CompletionRequest
 from ewe.server.schemas.embed_rerank_schemas import EmbeddingRequest, RerankRequest
+from ewe.server.schemas.ewe_result import EweClaim, EweResult, EweRevision, EweSentence, EweSource
 from ewe.server.schemas.operation_schemas import DetokenizeRequest, TokenizeRequest
 from ewe.server.schemas.response_schemas import ResponsesRequest
 from ewe.server.schemas.sampling_schemas import SamplingRequest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -179,6 +180,36 @@ def test_many_tokens_at_once_are_as_one_by_one(data: st.DataObject) -> None:
     for part in (first, many):
         together.extend(part)
     assert state(together, len(first + many)) == state(single, len(first + many))
+
+
+LOOKS: dict[str, Callable[[Detokenizer], Any]] = {
+    "text": lambda seen: seen.text,
+    "length": lambda seen: seen.length,
+    "text_from": lambda seen: seen.text_from(1),
+    "flush": lambda seen: seen.flush(),
+    "end_of": lambda seen: seen.end_of(3),
+    "tokens_covering": lambda seen: seen.tokens_covering(99),
+    "tokens_ending_by": lambda seen: seen.tokens_ending_by(99),
+    "append": lambda seen: (seen.append(5), seen.text),
+    "extend": lambda seen: (seen.extend([5, 6]), seen.text),
+    "add": lambda seen: (seen.add("[END]"), seen.text),
+    "truncate": lambda seen: (seen.truncate(2), seen.text),
+    "fork": lambda seen: (seen.fork().append_later(5), seen.fork().text, seen.text),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_nobody_sees_that_a_token_has_waited(look: Callable[[Detokenizer], Any], data: st.DataObject) -> None:
+    tokenizer = byte_level()
+    ids = data.draw(st.lists(st.integers(0, len(tokenizer) - 1), min_size=3, max_size=40))
+    waiting, decoded = (Detokenizer(tokenizer, []) for _ in range(2))
+    for token_id in ids:
+        decoded.append(token_id)
+        waiting.append_later(token_id)
+    assert look(waiting) == look(decoded)
+    assert state(waiting, 2) == state(decoded, 2)
 
 
 def test_what_tokens_that_are_bytes_say_is_decoded_once_for_all() -> None:

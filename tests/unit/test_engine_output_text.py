@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from engine_tokenizers import TEXTS, PieceTokenizer, byte_level, sentencepiece_like
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from output_texts import SPLITTER, pieces, sentences, token
 
-from ewe.engine.output_text import OutputText, Span
-from ewe.engine.sampler import Token
+from ewe.engine.output_text import OutputText
+from ewe.engine.sentence_spans import Span
 from ewe.text.tool_calls.template import FORMATS
 from ewe.text.tool_calls.tools import Tool, ToolRequest
 from ewe.text.tool_calls.use import ToolUse
@@ -165,18 +163,6 @@ def test_restoring_says_if_the_attempt_ended_at_a_stop_string() -> None:
     draft.truncate(0)
     assert draft.restore(tokens, spans)
     assert draft.text == "One."
-
-
-def test_probabilities_of_a_sentence() -> None:
-    draft = OutputText(PieceTokenizer(["One", " is", ".", " Two", "."]), SPLITTER, [])
-    for index, probability in enumerate([0.9, 0.2, 0.5, 0.01, 0.7]):
-        draft.append(Token(index, math.log(probability), entropy=float(index)))
-    draft.finish()
-    first, second = draft.sentences
-    assert draft.min_prob(first) == pytest.approx(0.2)
-    assert draft.mean_entropy(first) == pytest.approx((0 + 1 + 2) / 3)
-    assert draft.min_prob(second) == pytest.approx(0.01)
-    assert draft.text_without(first, lambda item: item.id == 1) == "One."
 
 
 TOOLS = ToolUse(ToolRequest((Tool("f"),)), FORMATS["hermes"])

@@ -112,6 +112,17 @@ def answer(*tokens: tuple[str, float, float]) -> Answer:
 SURE_THEN_UNSURE = ("Aa.", 0.9, 0.1), (" Bb", 0.3, 0.9), (" cc.", 0.8, 0.5), (" Dd", 0.9, 0.0), (" e", 1.0, 0.0)
 
 
+def test_probabilities_of_a_sentence() -> None:
+    tokens = zip(["One", " is", ".", " Two", "."], [0.9, 0.2, 0.5, 0.01, 0.7], range(5), strict=True)
+    seen = answer(*tokens)
+    seen.text.finish()
+    assert [seen.words(index) for index in range(2)] == ["One is.", "Two."]
+    assert [seen.min_prob(index) for index in range(2)] == pytest.approx([0.2, 0.01])
+    assert [seen.mean_entropy(index) for index in range(2)] == pytest.approx([(0 + 1 + 2) / 3, (3 + 4) / 2])
+    assert seen.words_without(0, lambda token: token.id == 1) == "One."
+    assert seen.words_without(1, lambda token: token.id == 4) == "Two"
+
+
 def look(seen: Answer, **feedback: Any) -> tuple[str, tuple[int, ...]]:
     """The query and the sentences to check after five tokens."""
     steps = ewe(seen, FeedbackConfig(retrieve_every=5, verify_every=5, **feedback))

@@ -12,22 +12,20 @@ import typer
 
 from ewe.cli.index_report import indexing
 from ewe.cli.options import HTMLFile, expand_groups
-from ewe.cli.terminal import clean, say
 from ewe.config.config_evidence import SEARCH_TOP_K
 from ewe.errors import InvalidRequestError
 from ewe.longterm.commands.memory_changes import restore, superseded, why
-from ewe.longterm.commands.memory_options import AsOf, EncoderName, Everybody, MemoryPlace, OneJSON, Owner
+from ewe.longterm.commands.memory_options import AsOf, EncoderName, MemoryPlace, OneJSON, Owner
 from ewe.longterm.commands.memory_review import review
+from ewe.longterm.commands.memory_upkeep import check, export, import_memories, scrub, stats
 from ewe.longterm.commands.memory_view import (
     show_erased,
     show_history,
     show_hits,
     show_listed,
-    show_stats,
     write_history_page,
 )
 from ewe.longterm.commands.memory_write import add, mcp, remember
-from ewe.text.words import counted
 
 if TYPE_CHECKING:
     from ewe.longterm.records import Memory, Revision
@@ -160,83 +158,18 @@ def embed_command(
         print(f"{opened.embeddings.embed(_encoder(encoder), replace, show)} memories embedded")
 
 
-@memory_app.command("export")
-@expand_groups
-def export_command(
-    store: MemoryPlace,
-    file: Annotated[Path, typer.Argument(help="The file to write (JSON lines).", show_default=False)],
-    owner: Owner,
-    everybody: Everybody = False,
-) -> None:
-    """Write memories with their histories and the log of deletions to a file."""
-    from ewe.longterm.store import export_jsonl
-
-    with _open(store) as opened:
-        print(f"{export_jsonl(opened, file, None if everybody else [owner.scope])} memories exported to {file}")
+memory_app.command("export")(expand_groups(export))
+memory_app.command("import")(import_memories)
+memory_app.command("stats")(stats)
+memory_app.command("check")(check)
+memory_app.command("verify", hidden=True)(check)
+memory_app.command("scrub")(scrub)
 
 
-@memory_app.command("import")
-def import_command(
-    store: MemoryPlace,
-    file: Annotated[Path, typer.Argument(help="A file that `ewe memory export` wrote.", show_default=False)],
-) -> None:
-    """Add the memories of a file with their histories. Exit code 1 if an id stands for another memory here."""
-    from ewe.longterm.default_memory import open_or_create
-    from ewe.longterm.store import import_jsonl
-
-    with open_or_create(store) as opened:
-        report = import_jsonl(opened, file)
-    result = report.result
-    print(f"{result.added} memories added, {result.duplicates} were there, {report.deleted_here} had been deleted here")
-    for scope, memory_id in result.conflicts:
-        where = clean(f"user {scope.user!r}, agent {scope.agent!r}")
-        say(f"{clean(memory_id)} ({where}) is another memory here: left as it is")
-    if result.conflicts:
-        raise typer.Exit(1)
-
-
-@memory_app.command("stats")
-def stats_command(store: MemoryPlace, as_json: OneJSON = False) -> None:
-    """Say what the store holds."""
-    with _open(store) as opened:
-        show_stats(opened.stats(), as_json)
-
-
-@memory_app.command("check")
-@memory_app.command("verify", hidden=True)
-def check_command(
-    store: MemoryPlace,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Make again what memories are found by: indexes, words, vectors.")
-    ] = False,
-) -> None:
-    """Check the store for damage and lost history. Exit code 1 if there is any, with --repair if any is left."""
-    with _open(store, read_only=not repair, checked=False) as opened:
-        problems = opened.verify()
-        for problem in problems:
-            print(clean(problem))
-        if problems and repair:
-            for done in opened.mend():
-                say(clean(done))
-            problems = opened.verify()
-            say(f"{counted(len(problems), 'problem')} left")
-        if problems:
-            raise typer.Exit(1)
-        print(f"{store}: {len(opened)} memories, nothing is damaged")
-
-
-@memory_app.command("scrub")
-def scrub_command(store: MemoryPlace) -> None:
-    """Rewrite the store without the traces of deleted memories."""
-    with _open(store, read_only=False) as opened:
-        opened.scrub()
-    print(f"{store} is scrubbed")
-
-
-def _open(place: str, read_only: bool = True, checked: bool = True) -> MemoryStore:
+def _open(place: str, read_only: bool = True) -> MemoryStore:
     from ewe.longterm.store import MemoryStore
 
-    return MemoryStore.open(place, read_only, checked)
+    return MemoryStore.open(place, read_only)
 
 
 def _as_it_was(memory: Memory, revisions: Sequence[Revision], as_of: datetime | None) -> Memory:

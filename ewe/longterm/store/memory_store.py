@@ -1,10 +1,9 @@
 """The memories of all users and agents on disk."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from ewe.config import is_postgres
 from ewe.errors import DatastoreError, InvalidRequestError
@@ -14,6 +13,7 @@ from ewe.longterm.store.check import problems
 from ewe.longterm.store.checksums import COUNTED
 from ewe.longterm.store.erasing import ADD_DELETION, Eraser, Erasure, deletion_row
 from ewe.longterm.store.intact_rows import intact_memories
+from ewe.longterm.store.memory_change import Change
 from ewe.longterm.store.memory_file import MemoryFile
 from ewe.longterm.store.memory_rows import MEMORY_COLUMNS, Deletion, memory_checksum, memory_values
 from ewe.longterm.store.memory_session import MemorySession
@@ -23,41 +23,6 @@ from ewe.longterm.store.voices import voice_in
 from ewe.retrieval.store.session import Connection
 
 ADDED = "added"
-_REPLACED = ("veracity", "uncertainty", "content", "contradicts", "supersedes", "metadata")
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a revision changes; None leaves a field as it is. correct, incorrect: feedback to count in.
-
-    valid: valid_from and valid_until, either of which may be None (open). A higher veracity, or feedback that a memory
-    is correct, confirms it at the time of the revision.
-    """
-
-    veracity: float | None = None
-    uncertainty: float | None = None
-    content: str | None = None
-    contradicts: tuple[str, ...] | None = None
-    supersedes: tuple[str, ...] | None = None
-    metadata: Mapping[str, str] | None = None
-    valid: tuple[float | None, float | None] | None = None
-    correct: int = 0
-    incorrect: int = 0
-
-    def apply(self, memory: Memory, at: float) -> Memory:
-        """The memory after the change. Raises InvalidRequestError if it would be none."""
-        confirms = self.correct > 0 or (self.veracity is not None and self.veracity > memory.veracity)
-        new: dict[str, Any] = {name: value for name in _REPLACED if (value := getattr(self, name)) is not None}
-        if self.valid is not None:
-            new |= {"valid_from": self.valid[0], "valid_until": self.valid[1]}
-        return replace(
-            memory,
-            **new,
-            updated_at=at,
-            correct_count=memory.correct_count + self.correct,
-            incorrect_count=memory.incorrect_count + self.incorrect,
-            confirmed_at=max(memory.confirmed_at, at) if confirms else memory.confirmed_at,
-        )
 
 
 class MemoryStore(MemoryReader):

@@ -6,7 +6,6 @@ It is told its settings over standard input, which is a socket.
 from __future__ import annotations
 
 import ctypes
-import itertools
 import logging
 import os
 import signal
@@ -26,16 +25,16 @@ from ewe.client import Answer
 from ewe.config import Config
 from ewe.config.loading import LoadStep
 from ewe.engine.stream_events import StreamEvent
-from ewe.errors import EngineDeadError, EWEError, JudgeError
+from ewe.errors import EngineDeadError, EWEError
 from ewe.llm import LLM
 from ewe.server.fair_queue import take_short_turns
 from ewe.server.middleware import set_up_logs
 from ewe.server.own_process import engine_messages as wire
+from ewe.server.own_process.child_parts import ChildSentenceModels, ChildVerifiers
 from ewe.server.own_process.message_pipe import MessagePipe
 from ewe.server.served_engine import LocalEngine, OpenedRequest
-from ewe.server.served_models import ServedEncoder, ServedReranker
 from ewe.server.stack_dumps import dump_stacks, end_loading
-from ewe.server.text_verifiers import OwnTextVerifiers, TimedVerifier
+from ewe.server.text_verifiers import OwnTextVerifiers
 
 STATUS_EVERY_S = 0.2
 _THREADS = 24  # as many as the other process has for works that end here
@@ -49,9 +48,7 @@ class EngineChild:
 
     def __init__(self, pipe: MessagePipe, llm: LLM) -> None:
         self._pipe, self._llm, self._engine = pipe, llm, LocalEngine(llm)
-        self._verifiers = OwnTextVerifiers(llm.config, llm.client.components)
-        self._against: dict[int, TimedVerifier] = {}
-        self._numbers = itertools.count()
+        self._verifiers = ChildVerifiers(OwnTextVerifiers(llm.config, llm.client.components))
         self._opened: dict[str, OpenedRequest] = {}
         self._events: deque[list[Any]] = deque()
         self._flushing = threading.Lock()
@@ -59,12 +56,8 @@ class EngineChild:
         self._closing = threading.Event()
         self._calls: Mapping[str, Callable[..., Any]] = {
             "admit": self._admit,
-            "open documents": self._open_documents,
-            "verify": self._verify,
-            "model": self._model,
-            "count_tokens": lambda task, texts: self._sentence_model(task).count_tokens(_pairs(texts)),
-            "encode": self._encode,
-            "score": lambda pairs: self._engine.sentence_models.reranker().score(_pairs(pairs)).tolist(),
+            **self._verifiers.calls,
+            **ChildSentenceModels(self._engine.sentence_models).calls,
         }
         llm.client.call_after_turns(self._flush)
 
@@ -90,7 +83,7 @@ class EngineChild:
                 with suppress(EngineDeadError):
                     self._engine.forget(message["id"], message["abort"])
             case "close documents":
-                self._close_documents(message["number"])
+                self._verifiers.close(message["number"])
             case "close":
                 self._closing.set()
             case name:
@@ -161,41 +154,6 @@ class EngineChild:
     def _send(self, message: Mapping[str, Any]) -> None:
         with suppress(OSError):  # the other process has gone: whoever reads from it ends this one
             self._pipe.send(message)
-
-    def _open_documents(self, documents: Any) -> int:
-        """The number under which a verifier of these documents is kept until it is closed."""
-        verifier, number = self._verifiers.against(wire.PASSAGES.read(documents)), next(self._numbers)
-        self._against[number] = verifier
-        return number
-
-    def _close_documents(self, number: int) -> None:
-        verifier = self._against.pop(number, None)
-        if verifier is not None:
-            verifier.close()
-
-    def _verify(self, documents: int | None, requests: Any) -> Any:
-        verifier = self._verifiers.own() if documents is None else self._against.get(documents)
-        if verifier is None:  # of documents that were closed meanwhile; without a verifier of its own nobody asks
-            raise JudgeError("the documents have been closed")
-        return wire.CHECKED.plain(verifier.verify(wire.CHECKS.read(requests)))
-
-    def _sentence_model(self, task: str) -> ServedEncoder | ServedReranker:
-        models = self._engine.sentence_models
-        return models.encoder() if task == "embed" else models.reranker()
-
-    def _model(self, task: str) -> Any:
-        model = self._sentence_model(task)
-        return wire.MODEL_FACTS.plain(wire.ModelFacts(model.name, model.max_tokens, getattr(model, "dimension", 0)))
-
-    def _encode(self, texts: list[str], is_query: bool) -> list[list[float]]:
-        encoder = self._engine.sentence_models.encoder()
-        vectors: list[list[float]] = (encoder.encode_queries if is_query else encoder.encode_passages)(texts).tolist()
-        return vectors
-
-
-def _pairs(texts: list[Any]) -> list[Any]:
-    """Texts as they are, pairs of texts as tuples again."""
-    return [tuple(item) if isinstance(item, list) else item for item in texts]
 
 
 def main() -> None:

@@ -52,6 +52,20 @@ def create_router(
         async with open_client() as own:
             await replicas.watch(own)
 
+    app = Starlette(routes=_own_routes(replicas, client), lifespan=lifespan)
+    app.router.redirect_slashes = False  # to where a client's Host header says
+    app.router.default = Proxy(replicas, client, find_passage)
+    add_handlers(app)
+    app.add_middleware(AccessMiddleware, (), max_body_bytes, MAX_FILE_BYTES, keys_are_checked_behind=True)
+    app.add_middleware(RequestLogMiddleware)
+    if tracing is not None:
+        app.add_middleware(tracing.around)
+    return app
+
+
+def _own_routes(replicas: ReplicaSet, client: httpx.AsyncClient) -> list[Route]:
+    """What the router answers itself: of all replicas together."""
+
     async def health(request: Request) -> Response:
         return JSONResponse({"status": "alive", "replicas": {each.name: each.state for each in replicas.replicas}})
 
@@ -70,12 +84,4 @@ def create_router(
         return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
 
     routes = [Route("/health", health), Route("/metrics", metrics), Route("/ready", ready)]
-    app = Starlette(routes=[*routes, Route("/ping", ready, methods=["GET", "POST"])], lifespan=lifespan)
-    app.router.redirect_slashes = False  # to where a client's Host header says
-    app.router.default = Proxy(replicas, client, find_passage)
-    add_handlers(app)
-    app.add_middleware(AccessMiddleware, (), max_body_bytes, MAX_FILE_BYTES, keys_are_checked_behind=True)
-    app.add_middleware(RequestLogMiddleware)
-    if tracing is not None:
-        app.add_middleware(tracing.around)
-    return app
+    return [*routes, Route("/ping", ready, methods=["GET", "POST"])]

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ewe.server.schemas.common import Annotation, AnswerModel, EweResult, RequestModel, Text, Usage, joined
+from ewe.server.schemas.common import Annotation, AnswerModel, RequestModel, Text, Usage, joined
+from ewe.server.schemas.ewe_result import EweResult
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.text.tool_calls.tools import ToolRequest
 

@@ -11,7 +11,6 @@ from ewe.server.schemas.common import (
     Document,
     ErrorDetail,
     EweOptions,
-    EweResult,
     FullText,
     JsonObject,
     RequestModel,
@@ -19,6 +18,7 @@ from ewe.server.schemas.common import (
     Text,
     joined,
 )
+from ewe.server.schemas.ewe_result import EweResult
 from ewe.server.schemas.memory_use import MemoryUse
 
 _OFF = frozenset({"OFF", "DISABLED"})

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ewe.server.schemas.common import AnswerModel, EweResult, Text, Usage
+from ewe.server.schemas.common import AnswerModel, Text, Usage
+from ewe.server.schemas.ewe_result import EweResult
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 
 DEFAULT_MAX_TOKENS = 16

@@ -9,7 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from ewe.server.schemas import chat_schemas, common
-from ewe.server.schemas.common import AnswerModel, EweResult, Metadata, RequestModel, Text, joined
+from ewe.server.schemas.common import AnswerModel, Metadata, RequestModel, Text, joined
+from ewe.server.schemas.ewe_result import EweResult
 from ewe.server.schemas.response_format import JsonSchema, TextAnswer, TextConfig
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 
