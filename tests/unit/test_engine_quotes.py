@@ -135,7 +135,7 @@ def test_what_the_passages_do_not_cover_is_written_again() -> None:
     assert (written_again.text, reasons(written_again)) == ("Ice cave.", ["unsupported"])
 
 
-@pytest.mark.parametrize("wordings", [("Big old cave.", "Big red cab."), ("Big red cab.", "Big old cave.")])
+@pytest.mark.parametrize("wordings", [("Big old cave.", "Big red cabs."), ("Big red cabs.", "Big old cave.")])
 def test_of_refuted_wordings_one_that_the_passages_cover_is_kept(wordings: tuple[str, str]) -> None:
     assert after(NO, *wordings).text == "Big old cave."
 
