@@ -120,7 +120,7 @@ def test_unsupported_sentences_may_be_replaced_too() -> None:
 
 def after(verdict: Verdict, *wordings: str) -> Generation:
     """An answer of one sentence, in one wording after the other, with FACTS in memory; checks find this of each."""
-    verifier = Answers({wording: [verdict] for wording in wordings})
+    verifier = Answers({wording: [verdict] for wording in wordings}, FACTS)
 
     def next_character(context: str, units: tuple[str, ...]) -> str:
         text = wordings[min(len(verifier.seen), len(wordings) - 1)] + "\x00"
