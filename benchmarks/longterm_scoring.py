@@ -139,7 +139,7 @@ def audit(service: MemoryService, system: System, world: World, day: int, tally:
 def main() -> None:
     """Plays all systems and reports the figures."""
     arguments = parse_arguments(__doc__, _add_arguments)
-    towns, days, seeds = (1, 4, 1) if arguments.smoke else (arguments.towns, arguments.days, arguments.seeds)
+    towns, days, seeds = (1, 2, 1) if arguments.smoke else (arguments.towns, arguments.days, arguments.seeds)
     table = {name: Figures() for name in systems(FormJudge(0.0, 0))}
     for seed in range(_FIRST_SEED, _FIRST_SEED + seeds):
         for name, system in systems(FormJudge(arguments.judge_error, seed)).items():

@@ -143,7 +143,7 @@ def main() -> None:
         parser.add_argument("--folder", type=Path, help="where to put 5 GB for a million memories (default: /tmp)")
 
     arguments = parse_arguments(__doc__, add)
-    count, asked = (2000, 10) if arguments.smoke else (arguments.memories, arguments.queries)
+    count, asked = (600, 10) if arguments.smoke else (arguments.memories, arguments.queries)
     folder = Path(tempfile.mkdtemp(dir=arguments.folder))
     try:
         texts = Words(min(300_000, 10 * count)).queries(count)

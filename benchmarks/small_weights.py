@@ -53,11 +53,12 @@ def measure_steps(size: Size, kind: Weights, batches: tuple[int, ...], arguments
 class Original:
     """What the built-in model says with its weights as they are."""
 
-    def __init__(self, device: str, passages: int, prompts: int) -> None:
+    def __init__(self, device: str, passages: int, prompts: int, max_tokens: int) -> None:
         self.config = resolve_config("builtin", None).override([f"model.device={device}", "verifier=none"])
         world = load_world()
         self._passages = world.passages[:passages]
         self._prompts = [prompt.text for prompt in world.prompts(kinds=("life",), limit=prompts)]
+        self._params = SamplingParams(max_tokens=max_tokens)
         self.log_probabilities = list(self.next_tokens(self.config))
         self.answers = self.write(self.config)
 
@@ -74,7 +75,7 @@ class Original:
     def write(self, config: Config) -> list[tuple[int, ...]]:
         """Greedy answers, as token ids."""
         with LLM(config=config) as llm:
-            answers = llm.generate(self._prompts, SamplingParams(max_tokens=64))
+            answers = llm.generate(self._prompts, self._params)
         return [tuple(answer.token_ids) for answer in answers]
 
     def drift(self, kind: Weights) -> dict[str, float]:
@@ -148,14 +149,14 @@ def main() -> None:
     arguments = parse_arguments(__doc__, plots.add_option)
     size = pick_size(arguments)
     batches = (1, 32, 256) if arguments.device.startswith("cuda") else (1, 16)
-    passages, prompts = (3, 1) if arguments.smoke else (200, 40)
+    passages, prompts, max_tokens = (2, 1, 8) if arguments.smoke else (200, 40, 64)
     settings = {"model": size.name, "dtype": size.dtype, "prompt_tokens": size.prompt_tokens}
     settings |= {"passages": passages, "answers": prompts}
     sections = Sections("small_weights", arguments, settings)
     for kind in _KINDS:
         sections.take(f"steps {kind}", partial(measure_steps, size, kind, batches, arguments))
     sections.take("products", partial(measure_products, size, (*batches, _PROMPT), arguments))
-    original = Original(arguments.device, passages, prompts)
+    original = Original(arguments.device, passages, prompts, max_tokens)
     for kind in _KINDS[1:]:
         sections.take(f"drift {kind}", partial(original.drift, kind))
     plots.draw(arguments.plot, panels, sections.close())

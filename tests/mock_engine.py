@@ -83,6 +83,7 @@ class MockRunner:
 
     def __init__(self, pool: KVPool, script: Callable[[str, tuple[str, ...]], str] | None = None) -> None:
         self.pool = pool
+        self.keys, self.values = self._layer(pool)
         self.script = script
         self.strength = 20.0
         self.rows_run: list[list[ForwardRow]] = []
@@ -91,6 +92,10 @@ class MockRunner:
 
     def close(self) -> None:
         pass
+
+    def _layer(self, pool: KVPool) -> tuple[Any, Any]:
+        """What it writes and reads: the only layer's keys and values, as arrays, which are quick with a few numbers."""
+        return pool.keys[0].numpy(), pool.values[0].numpy()
 
     def _begin(self, rows: Sequence[ForwardRow]) -> list[ForwardRow]:
         """The rows of a pass with every token known, noted; or the failure that was asked for."""
@@ -104,19 +109,14 @@ class MockRunner:
     def forward(self, rows: Sequence[ForwardRow], draws: object = None) -> ForwardResult:
         rows = self._begin(rows)
         for row in rows:
-            own = torch.from_numpy(row.context_slots[len(row.context_slots) - len(row.token_ids) :].copy())
-            self.pool.keys[0][own, 0, 0] = torch.tensor(list(row.token_ids), dtype=torch.float32)
-            positions = torch.arange(row.start_position, row.start_position + len(row.token_ids), dtype=torch.float32)
-            self.pool.values[0][own, 0, 0] = positions
+            own = row.context_slots[len(row.context_slots) - len(row.token_ids) :]
+            self.keys[own, 0, 0] = row.token_ids
+            self.values[own, 0, 0] = np.arange(row.start_position, row.start_position + len(row.token_ids))
         logits = [self._logits(row) for row in rows if row.wants_logits]
         return ForwardResult(torch.stack(logits) if logits else torch.empty(0, len(ALPHABET)), [None] * len(rows))
 
     def _read(self, slots: Any) -> tuple[list[int], list[int]]:
-        index = torch.from_numpy(np.array(slots))
-        return (
-            self.pool.keys[0][index, 0, 0].int().tolist(),
-            self.pool.values[0][index, 0, 0].int().tolist(),
-        )
+        return self.keys[slots, 0, 0].astype(int).tolist(), self.values[slots, 0, 0].astype(int).tolist()
 
     def _logits(self, row: ForwardRow) -> torch.Tensor:
         ids, positions = self._read(row.context_slots)

@@ -3,10 +3,11 @@
 Import it before anything that imports Triton, which reads the switch once, when it is imported.
 """
 
-import inspect
+import math
 import os
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -17,30 +18,32 @@ if INTERPRETED:
 
 
 def quicken() -> None:
-    """The interpreter searches the language at each call, and makes its table of types for each array: both are kept.
+    """The interpreter patches the language for each launch and each call between kernels' functions: done once, here.
 
-    It also computes whether integers overflow, and says nothing of it without its option `debug`: left out.
+    It makes its table of types for each array, and the shape of each result anew: kept. It also computes whether
+    integers overflow, and says nothing of it without its option `debug`: left out.
     """
     from triton import language
     from triton.runtime import interpreter
 
-    @cache
-    def builtins_of(package: Any) -> list[tuple[str, Any]]:
-        return [(name, member) for name, member in inspect.getmembers(package) if language.core.is_builtin(member)]
-
-    def patch_builtin(package: Any, *rest: Any) -> None:
-        for name, member in builtins_of(package):
-            if getattr(package, name) is member:
-                interpreter._patch_attr(package, name, member, *rest)
-
+    interpreter._patch_lang(SimpleNamespace(__globals__={"language": language, "core": language.core}))
     of_any = interpreter._get_np_dtype
     of_scalars = cache(of_any)
 
     def np_dtype_of(kind: Any) -> Any:
         return of_any(kind) if kind.scalar.is_ptr() else of_scalars(kind.scalar)
 
-    interpreter._patch_builtin = patch_builtin
+    @cache
+    def sizes_of(*shape: int) -> tuple[Any, Any]:
+        return language.constexpr(math.prod(shape)), language.tuple([language.constexpr(size) for size in shape])
+
+    def make_tensor(tensor: Any, handle: Any, kind: Any) -> None:
+        tensor.handle, tensor.type, tensor.dtype = handle, kind, kind.scalar
+        tensor.numel, tensor.shape = sizes_of(*kind.shape) if kind.is_block() else sizes_of()
+
+    interpreter._patch_lang = lambda _: interpreter._LangPatchScope()  # which has nothing to put back
     interpreter._get_np_dtype = np_dtype_of
+    language.tensor.__init__ = make_tensor
     builder = interpreter.interpreter_builder
     builder.options = replace(builder.options, sanitize_overflow=builder.options.debug)
 

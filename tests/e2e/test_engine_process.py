@@ -6,13 +6,21 @@ import json
 import os
 import re
 import signal
+import socket
+import subprocess
+import sys
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 from builtin_rig import CHAT, ENDLESS, server
 from server_rig import ServerProcess, events_of, http, wait_for
+
+from ewe.server.own_process import engine_child
+from ewe.server.own_process.message_pipe import MessagePipe
 
 OWN = ("--set", "server.engine_process=true", "--set", "server.max_tokens=1800")
 EVENTS = {**CHAT, "max_tokens": 60, "stream": True, "ewe": {"events": True}}
@@ -106,7 +114,7 @@ def test_answers_are_those_of_an_engine_in_the_server_until_its_process_is_kille
         assert line in own.output
 
 
-def test_the_engine_drains_with_the_server_and_ends_with_it_however_that_ends() -> None:
+def test_the_engine_drains_with_the_server() -> None:
     with ServerProcess(*OWN, "--set", "server.drain=0.1", "--set", "verifier=null") as own:
         url, child = own.wait_until_ready(), child_of(own)
         with reading(url) as pieces:
@@ -115,6 +123,46 @@ def test_the_engine_drains_with_the_server_and_ends_with_it_however_that_ends() 
         assert json.loads(records[-2])["error"]["code"] == "shutting_down"
         assert own.wait() == 0, own.output
         assert is_gone(child)
+
+
+def test_an_engine_that_loads_ends_with_the_server() -> None:
+    with ServerProcess(*OWN) as own:
+        assert own.url  # it listens, before the engine is there
+        child = child_of(own)
+        own.stop(signal.SIGKILL)
+        wait_for(lambda: is_gone(child), "the engine's process has ended, too")
+
+
+CHILD = """
+import os, time
+from ewe.server.own_process.engine_child import end_with_parent
+end_with_parent()
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+
+
+def test_the_kernel_ends_it_with_the_process_that_started_it() -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT, CHILD], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+    wait_for(lambda: is_gone(child), "it has ended, too")
+
+
+def test_it_ends_when_the_other_process_has_hung_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(engine_child, "_exit", ended.append)
+    own, others = socket.socketpair()
+    others.close()
+    engine_child._read(MessagePipe(own), Future())
+    assert ended == [1]
+    own.close()
+
+
+@pytest.mark.slow
+def test_an_engine_that_writes_ends_with_the_server() -> None:
     with ServerProcess(*OWN, "--set", "verifier=null") as own:
         url, child = own.wait_until_ready(), child_of(own)
         with reading(url):
@@ -122,11 +170,21 @@ def test_the_engine_drains_with_the_server_and_ends_with_it_however_that_ends() 
             wait_for(lambda: is_gone(child), "the engine's process has ended, too")
 
 
-def test_what_keeps_the_engine_from_starting_is_told_as_ever(tmp_path: Path) -> None:
-    with ServerProcess(*OWN, "--set", "cache.memory_gib=1e-9") as own:
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("datastore=/no/such/passages", "the datastore /no/such/passages does not exist"),  # before torch is imported
+        pytest.param("cache.memory_gib=1e-9", "the KV pool has no room for one block", marks=pytest.mark.slow),
+    ],
+)
+def test_what_keeps_the_engine_from_starting_is_told_as_ever(setting: str, told: str) -> None:
+    with ServerProcess(*OWN, "--set", setting) as own:
         assert own.wait() == 2
-    assert "the KV pool has no room for one block" in own.output
+    assert told in own.output
     assert "Traceback" not in own.output
+
+
+def test_what_cannot_be_served_across_processes_is_refused(tmp_path: Path) -> None:
     with ServerProcess(*OWN, "--set", f"longterm.path={tmp_path / 'memories'}") as own:
         assert own.wait() == 2
     assert "server.engine_process: longterm.path does not go with it" in own.output

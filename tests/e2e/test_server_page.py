@@ -251,6 +251,8 @@ def test_settings_are_sent_and_kept(page: Any, played: Played) -> None:
     page.locator("#settings-toggle").click()
     page.locator("#reset").click()
     assert page.locator("#set-max_tokens").input_value() == "256"
+    assert page.locator("#set-pace").input_value() == "30"
+    page.locator("#set-pace").select_option("0")  # at 30 tokens a second it would take seconds
     ask_and_wait(page)
     assert "seed" not in played.requests[-1]
     assert played.requests[-1]["ewe"] == {"events": True}

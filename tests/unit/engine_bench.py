@@ -45,8 +45,8 @@ class DeepRunner(MockRunner):
             seen = number(ids, states, units, row.unit_weights, token_id, row.start_position + place)
             ids.append(token_id)
             states.append(seen % (1 << 20))
-            self.pool.keys[0][slots[first + place], 0, 0] = token_id
-            self.pool.values[0][slots[first + place], 0, 0] = states[-1]
+            self.keys[slots[first + place], 0, 0] = token_id
+            self.values[slots[first + place], 0, 0] = states[-1]
 
     def _logits(self, row: ForwardRow) -> torch.Tensor:
         ids, states = self._read(row.context_slots)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 from engine_bench import LATENCIES, DeepRunner, GatedBench, Latencies
 from hypothesis import given, settings
@@ -28,16 +28,16 @@ class Numbers:
         codes, self._scales[slots, head] = quantise(torch.as_tensor(values, dtype=torch.float32)[..., None])
         self._bytes[slots, head] = codes.view(torch.uint8)
 
-    def __getitem__(self, place: Any) -> torch.Tensor:
+    def __getitem__(self, place: Any) -> np.ndarray:
         slots, head, column = place
-        codes = self._bytes[slots, head].view(FP8)
-        return dequantise(codes, self._scales[slots, head], torch.float32)[..., column].round()
+        index = torch.from_numpy(slots.copy())
+        codes = self._bytes[index, head].view(FP8)
+        return dequantise(codes, self._scales[index, head], torch.float32)[..., column].round().numpy()
 
 
 class Fp8Runner(DeepRunner):
-    def __init__(self, pool: Any, script: Any = None) -> None:
-        keys, values = Numbers(pool.keys[0], pool.key_scales[0]), Numbers(pool.values[0], pool.value_scales[0])
-        super().__init__(SimpleNamespace(keys=[keys], values=[values]), script)  # type: ignore[arg-type]
+    def _layer(self, pool: Any) -> tuple[Numbers, Numbers]:
+        return Numbers(pool.keys[0], pool.key_scales[0]), Numbers(pool.values[0], pool.value_scales[0])
 
 
 class Fp8Bench(GatedBench):

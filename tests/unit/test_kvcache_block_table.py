@@ -297,5 +297,5 @@ class PagedCache(RuleBasedStateMachine):
         assert all(view.tolist() == values for view, values in self.views[-40:])
 
 
-PagedCache.TestCase.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+PagedCache.TestCase.settings = settings(max_examples=75, stateful_step_count=30, deadline=None)
 TestPagedCache = PagedCache.TestCase
