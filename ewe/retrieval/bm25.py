@@ -23,7 +23,7 @@ from ewe.types import Passage, ScoredPassage
 K1, B = 1.5, 0.75
 _PARAMETERS = {"k1": K1, "b": B, "method": "lucene", "layout": 1, "words": 2}
 _BLOCK = 1024
-_BATCH = 10_000
+_BATCH = 10_000  # passages
 _IN_MEMORY = 1 << 26
 _ARRAYS = ("weights", "passages", "starts", "rowids")
 _VOCABULARY = "vocabulary.json"
@@ -39,7 +39,7 @@ class BM25Retriever:
 
     source: a datastore, a store, or any passages. The index of a store lies in its folder, is mapped, and is made
     again if it does not belong to what the store holds; `progress` then hears of (passages done, in all). keep: only
-    passages for which it is true can be found. Raises DatastoreError.
+    passages for which it is true can be found. batch: how many are indexed at once. Raises DatastoreError.
     """
 
     description = "BM25"
@@ -49,10 +49,11 @@ class BM25Retriever:
         source: PassageSource | Iterable[Passage],
         keep: Keep | None = None,
         progress: Progress | None = None,
+        batch: int = _BATCH,
     ) -> None:
         opened = as_source(source)
         with snapshot(opened):
-            self._postings = postings_of(opened, progress)
+            self._postings = postings_of(opened, progress, batch)
             self._rows = Rows(opened, self._postings.rowids, keep)
 
     def __len__(self) -> int:
@@ -86,16 +87,16 @@ class BM25Retriever:
         return scores
 
 
-def postings_of(source: PassageSource, progress: Progress | None = None) -> Postings:
+def postings_of(source: PassageSource, progress: Progress | None = None, batch: int = _BATCH) -> Postings:
     """The index of a source: a store's from its folder, made again if it is stale; any other's in memory."""
     if not isinstance(source, PassageStore):
-        return build_postings(source.scan(), len(source), progress=progress)
+        return build_postings(source.scan(), len(source), progress=progress, batch=batch)
     folder = source.index_dir("bm25")
     try:
         return Postings.load(fresh_index(folder, "bm25", source, _PARAMETERS))
     except IndexStale:
         with publish_index(folder, "bm25", source, _PARAMETERS) as data:
-            build_postings(source.scan(), len(source), data, progress)
+            build_postings(source.scan(), len(source), data, progress, batch)
         return Postings.load(fresh_index(folder, "bm25", source, _PARAMETERS))
 
 
@@ -149,7 +150,11 @@ class Postings:
 
 
 def build_postings(
-    rows: Iterable[tuple[int, Passage]], total: int, folder: Path | None = None, progress: Progress | None = None
+    rows: Iterable[tuple[int, Passage]],
+    total: int,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+    batch: int = _BATCH,
 ) -> Postings:
     """An index of (rowid, passage) pairs, `total` of them as far as `progress` is concerned; in `folder` if given.
 
@@ -160,8 +165,8 @@ def build_postings(
     with SpooledTemporaryFile(max_size=_IN_MEMORY, dir=None if folder is None else str(folder)) as spool:
         builder = _Builder(spool)
         stream = iter(rows)
-        while batch := list(islice(stream, _BATCH)):
-            builder.add(batch)
+        while read := list(islice(stream, batch)):
+            builder.add(read)
             if progress is not None:
                 progress(len(builder.rowids), total)
         return builder.finish(folder)

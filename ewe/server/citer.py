@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +13,7 @@ from ewe.server.engine_service import Service
 from ewe.server.fair_queue import LARGE
 from ewe.server.pacing import Turn
 from ewe.server.streaming import Cancellation
-from ewe.server.text_verifiers import TextVerifier
+from ewe.server.text_verifiers import InParts, TextVerifier
 from ewe.text.check_result import CheckedSentence
 from ewe.text.sentences import Span
 from ewe.types import Passage, Sentence, Verdict, VerificationRequest, VerificationResult
@@ -44,7 +43,7 @@ class Citer:
         self._service, self._tenant, self._question = service, run.tenant, question
         self._passages = list(passages)
         size = sum(len(passage.text) for passage in self._passages)
-        self._part = turn.part if size > LARGE else nullcontext
+        self._turn = turn if size > LARGE else None
         self._verifier: TextVerifier | None = None
         self._is_closed = False
         self._making, self._ending = threading.Lock(), threading.Lock()
@@ -78,7 +77,7 @@ class Citer:
     def _opened(self) -> TextVerifier:
         """The verifier of all sentences; raises JudgeError once the answer has ended."""
         with self._making:  # what indexes the passages is made once
-            made = self._verifier or self._service.served.verifiers.against(self._passages)
+            made = self._verifier or self._made()
             with self._ending:  # not while it is made, which takes long: `close` is called on the event loop
                 if self._is_closed:
                     if made is not self._verifier:
@@ -87,13 +86,24 @@ class Citer:
                 self._verifier = made
             return made
 
+    def _made(self) -> TextVerifier:
+        in_parts: InParts = iter if self._turn is None else self._turn.in_parts
+        return self._service.served.verifiers.against(self._passages, in_parts)
+
+    def _batches(self, pending: Sequence[Span], cancellation: Cancellation) -> Iterable[Sequence[Span]]:
+        """The sentences by calls of the verifier; of checks against much text each is a part of the request's work."""
+        if self._turn is None:
+            return cancellation.batches(pending, _BATCH)
+        return self._turn.in_parts(cancellation.batches(pending, self._turn.size_of_parts(_BATCH)))
+
     def _check(self, text: str, spans: Sequence[Span], cancellation: Cancellation) -> list[tuple[Quote, ...]]:
         unasked = why_unasked(text, spans)
         pending = [span for index, span in enumerate(spans) if index not in unasked]
         results: list[VerificationResult] = []
-        for batch in cancellation.batches(pending, _BATCH):
-            with self._part():
-                results += self._opened().verify([self._request(text, span) for span in batch])
+        if pending:
+            self._opened()  # before the parts of the checks: it has parts of its own
+        for batch in self._batches(pending, cancellation):
+            results += self._opened().verify([self._request(text, span) for span in batch])
         quotes = dict(zip(pending, map(_quotes, results), strict=True))
         return [quotes.get(span, ()) for span in spans]
 

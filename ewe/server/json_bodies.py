@@ -43,11 +43,13 @@ class BoundedRequest(Request):
         return body
 
     async def json(self) -> Any:
-        """The parsed body; raises HTTPException with status 413, and ValueError for what is no JSON."""
-        body = await self.body()
-        if len(body) < LARGE:
-            return parse(body)
-        return await service_of(self).queues.prompts.submit(tenant_of(self.scope), partial(parse, body))
+        """The parsed body, parsed once; raises HTTPException with status 413, and ValueError for what is no JSON."""
+        if not hasattr(self, "_json"):
+            body = await self.body()
+            small = len(body) < LARGE
+            submit = service_of(self).queues.prompts.submit
+            self._json = parse(body) if small else await submit(tenant_of(self.scope), partial(parse, body))
+        return self._json
 
     def form(self, **_: Any) -> Any:
         """The fields and the one file of a form; raises HTTPException for more, as each file takes a descriptor."""

@@ -8,13 +8,16 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import TypeVar
 
 from starlette.types import Scope
 
 from ewe.server.error_responses import RefusedError
 from ewe.server.fair_queue import LARGE, tenant_of
+
+_T = TypeVar("_T")
 
 ANSWER_PATHS = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v2/chat"})
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -81,6 +84,21 @@ class Turn:
                 now = pacing.now()
                 tenant.spend(now - begin, now)
                 self._in_parts_s += now - came
+
+    def in_parts(self, items: Iterable[_T]) -> Iterator[_T]:
+        """The items; to make each of them, and what is done with it, is a part. Not for use within a part."""
+        remaining = iter(items)
+        while True:
+            with self.part():
+                try:
+                    item = next(remaining)
+                except StopIteration:
+                    return
+                yield item
+
+    def size_of_parts(self, most: int) -> int:
+        """How many things to do in one part: an answer of others is held up by all of a part that it meets."""
+        return 1 if self._pacing.others_have_answers(self._tenant) else most
 
     def end(self) -> None:
         """The work is done, or it is the engine's from now on; again does nothing."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ewe.server.answers import check_finished, ewe_result
@@ -145,7 +145,8 @@ async def respond(request: Request, run: Run, answer: StreamedAnswer, streams: b
     for generation in generations:
         check_finished(generation, run.own_deadline)
     try:
-        return JSONResponse((await answer.whole(generations)).model_dump())
+        whole = await answer.whole(generations)
+        return Response(whole.model_dump_json(), media_type="application/json")  # in a tenth of the time of `json`
     finally:
         answer.close()
 

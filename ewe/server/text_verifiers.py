@@ -2,24 +2,29 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from typing import Protocol
+from typing import Any, Protocol
 
 from ewe.components import Components, open_checker
-from ewe.config import Config, RetrievalConfig
+from ewe.config import Config
 from ewe.config.lazy import warm
 from ewe.engine import workers
 from ewe.engine.workers import Worker
 from ewe.errors import JudgeError
+from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.datastore import Datastore, PassageList
-from ewe.retrieval.open_retriever import open_retriever
 from ewe.server.document_pieces import WholeDocuments, pieces_of
 from ewe.types import Passage, VerificationRequest, VerificationResult
 from ewe.types.protocols import Retriever, Verifier
 from ewe.verification.claim_verifier import ClaimVerifier
+
+InParts = Callable[[Iterable[Any]], Iterable[Any]]
+"""Gives the same items; whoever makes it may have a rest before each."""
+
+_INDEXED_AT_ONCE = 4  # pieces of documents: some milliseconds
 
 
 class TimedVerifier:
@@ -69,8 +74,11 @@ class TextVerifiers(Protocol):
         """The engine's verifier, else one that looks into its datastore; None if it has neither. Raises JudgeError."""
         ...
 
-    def against(self, documents: Sequence[Passage]) -> TextVerifier:
-        """A verifier that looks into these documents alone, to be closed by the caller. Raises JudgeError."""
+    def against(self, documents: Sequence[Passage], in_parts: InParts = iter) -> TextVerifier:
+        """A verifier that looks into these documents alone, to be closed by the caller. Raises JudgeError.
+
+        in_parts: around what is looked through to index them, where that is in this process.
+        """
         ...
 
     def close(self) -> None:
@@ -104,14 +112,14 @@ class OwnTextVerifiers:
                     self._own = TimedVerifier(verifier, self._config.feedback.timeout)
             return self._own
 
-    def against(self, documents: Sequence[Passage]) -> TimedVerifier:
+    def against(self, documents: Sequence[Passage], in_parts: InParts = iter) -> TimedVerifier:
         """A verifier that looks into these documents alone, to be closed by the caller.
 
         What they do not tell stays open, whatever the settings say of the datastore, unless a request has it otherwise.
         Raises JudgeError.
         """
         pieces = chain.from_iterable(map(pieces_of, Datastore(documents).passages))
-        retriever = open_retriever(PassageList(pieces), RetrievalConfig(retriever="bm25"))
+        retriever = BM25Retriever(_ReadInParts(pieces, in_parts), batch=_INDEXED_AT_ONCE)
         with self._making:
             verifier = self._over(retriever, is_complete=False)
         return TimedVerifier(WholeDocuments(verifier, documents), self._config.feedback.timeout)
@@ -130,3 +138,15 @@ class OwnTextVerifiers:
             config = config.model_copy(update={"verifier": "claims"})
         self._made = open_checker(config, retriever, is_complete)
         return self._made
+
+
+class _ReadInParts(PassageList):
+    """Passages that are read for an index in parts."""
+
+    def __init__(self, passages: Iterable[Passage], in_parts: InParts) -> None:
+        super().__init__(passages)
+        self._in_parts = in_parts
+
+    def scan(self, after_rowid: int = 0) -> Iterator[tuple[int, Passage]]:
+        """As of any list."""
+        yield from self._in_parts(super().scan(after_rowid))

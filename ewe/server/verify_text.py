@@ -95,15 +95,19 @@ async def verify(body: VerifyRequest, request: Request) -> VerifyResponse:
 
 @dataclass(frozen=True, slots=True)
 class _InParts:
-    """A verifier each of whose calls is a part of the request's work."""
+    """A verifier whose calls are parts of the request's work: one for each sentence while others have answers."""
 
     verifier: TextVerifier
     turn: Turn
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
         """What the verifier says."""
-        with self.turn.part():
-            return self.verifier.verify(requests)
+        size = self.turn.size_of_parts(_BATCH)
+        batches = (requests[first : first + size] for first in range(0, len(requests), size))
+        results: list[VerificationResult] = []
+        for batch in self.turn.in_parts(batches):  # in a comprehension a failure would hold its part as long as itself
+            results += self.verifier.verify(batch)
+        return results
 
 
 def _check(
@@ -111,7 +115,7 @@ def _check(
 ) -> VerifyResponse:
     """The checked text; stops between two calls of the verifier when nobody waits any more."""
     if documents:
-        with closing(verifiers.against(documents)) as verifier:
+        with closing(verifiers.against(documents, turn.in_parts)) as verifier:
             return _run(_InParts(verifier, turn), body, cancellation)
     own = verifiers.own()
     if own is None:

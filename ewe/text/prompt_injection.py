@@ -22,13 +22,32 @@ _STARTS = (
     *("ignore", "disregard", "forget", "override", "bypass", "new", "updated", "revised", "system", "you", "answer"),
     *("reply", "respond", "output", "return", "print", "say", "conclude", "verdict", "label"),
 )
+_PIECE = 4000  # characters at least
 _CONTROL = re.compile(r"<\|[^|<>]{1,40}\|>|\[/?(?:INST|SEP|CLS|PAD|MASK|UNK)\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>")
 
 
 def addresses_the_reader(text: str) -> bool:
     """Whether the text gives orders to whoever judges by it, or names the verdict to give."""
-    folded = " ".join(text.casefold().split())  # a long run of spaces would take quadratic time
+    return any(map(_is_order, _pieces(text)))
+
+
+def _is_order(piece: str) -> bool:
+    folded = piece.casefold()
+    if not any(word in folded for word in _STARTS):
+        return False
+    folded = " ".join(folded.split())  # a long run of spaces would take quadratic time
     return any(_ORDER.match(folded, place) for word in _STARTS for place in _places(folded, word))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in pieces that end with a full stop, over which no order goes: looked through at once, a book would let
+    no other thread go on for some milliseconds.
+    """
+    begin = 0
+    while begin < len(text):
+        end = text.find(".", begin + _PIECE) + 1 or len(text)
+        yield text[begin:end]
+        begin = end
 
 
 def _places(text: str, word: str) -> Iterator[int]:

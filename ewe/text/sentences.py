@@ -81,7 +81,7 @@ class SentenceSplitter:
     """
 
     def __init__(self) -> None:
-        self._rules = _BoundaryRules()
+        self._rules = _boundary_rules()
 
     def split(self, text: str) -> list[Span]:
         """Code-point spans of all sentences, without surrounding white space; the last one may be unfinished."""
@@ -182,6 +182,16 @@ class _BoundaryRules:
         window = lead + chunk + gap + following
         end = len(lead) + len(chunk)
         return any(stop == end for _, stop in self._punkt.span_tokenize(window))
+
+
+@lru_cache(maxsize=1)
+def _boundary_rules() -> _BoundaryRules:
+    """Those of all splitters, which is safe from several threads.
+
+    Each of its own would hold itself, with thousands of words, until the collector of garbage came by: and that would
+    let no other thread go on for some tens of milliseconds after a hundred requests.
+    """
+    return _BoundaryRules()
 
 
 @lru_cache(maxsize=1)

@@ -222,7 +222,7 @@ def test_a_check_that_fails_costs_the_citations_alone(client: Any, monkeypatch: 
     from ewe.errors import JudgeError
     from ewe.server.text_verifiers import OwnTextVerifiers
 
-    def fail(self: OwnTextVerifiers, documents: Any) -> Any:
+    def fail(self: OwnTextVerifiers, documents: Any, in_parts: Any) -> Any:
         raise JudgeError("the judge is out")
 
     monkeypatch.setattr(OwnTextVerifiers, "against", fail)
@@ -240,7 +240,7 @@ def test_all_sentences_of_an_answer_are_looked_up_by_one_verifier(
     made: list[TimedVerifier] = []
     closed: list[TimedVerifier] = []
     against, close = OwnTextVerifiers.against, TimedVerifier.close
-    monkeypatch.setattr(OwnTextVerifiers, "against", lambda self, texts: made.append(against(self, texts)) or made[-1])
+    monkeypatch.setattr(OwnTextVerifiers, "against", lambda *given: made.append(against(*given)) or made[-1])
     monkeypatch.setattr(TimedVerifier, "close", lambda self: (closed.append(self), close(self))[1])
     body = {**asked(*BROUGHT, PLAIN_DOCUMENT), "stream": stream}
     answer = http.post(f"{url}/v1/messages", json=body, headers={"x-api-key": KEY})

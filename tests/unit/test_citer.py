@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,21 +21,25 @@ SPANS = [(10 * place, 10 * place + 9) for place in range(20)]
 
 
 class Rig:
-    """A service whose verifiers say nothing, and a turn that counts its parts."""
+    """A service whose verifiers say nothing, and a turn that counts its parts. others: whether they have answers."""
 
-    def __init__(self) -> None:
-        self.parts, self.closed = 0, 0
+    def __init__(self, others: bool = False) -> None:
+        self.parts, self.closed, self.others = 0, 0, others
         self.indexing, self.may_go_on = threading.Event(), threading.Event()
         self.may_go_on.set()
         self.served = SimpleNamespace(verifiers=self)
         self.queues = WorkQueues(8)
 
-    @contextmanager
-    def part(self) -> Iterator[None]:
-        self.parts += 1
-        yield
+    def in_parts(self, items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            self.parts += 1
+            yield item
 
-    def against(self, documents: Sequence[Passage]) -> Rig:
+    def size_of_parts(self, most: int) -> int:
+        return 1 if self.others else most
+
+    def against(self, documents: Sequence[Passage], in_parts: Any) -> Rig:
+        assert list(in_parts("index")) == list("index")
         self.indexing.set()
         assert self.may_go_on.wait(60)
         return self
@@ -53,11 +56,14 @@ class Rig:
         return Citer(service, run, service, "", [Passage("a", "x" * size)])
 
 
-@pytest.mark.parametrize(("size", "parts"), [(LARGE + 1, 3), (LARGE, 0)])
-def test_checks_against_much_text_are_parts_of_the_requests_work(size: int, parts: int) -> None:
-    rig = Rig()
+@pytest.mark.parametrize(
+    ("size", "others", "parts"), [(LARGE + 1, False, 5 + 3), (LARGE + 1, True, 5 + 20), (LARGE, True, 0)]
+)
+def test_index_and_checks_of_much_text_are_parts_of_the_requests_work(size: int, others: bool, parts: int) -> None:
+    """Parts of eight sentences, and of one while others have answers, which a part holds up."""
+    rig = Rig(others)
     assert asyncio.run(rig.citer(size).quotes(TEXT, SPANS)) == [()] * 20
-    assert rig.parts == parts  # of eight sentences each
+    assert rig.parts == parts
 
 
 def test_an_answer_that_ends_while_its_documents_are_indexed_waits_for_nothing() -> None:

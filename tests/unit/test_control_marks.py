@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -223,3 +224,18 @@ def test_templates_that_make_control_tokens_are_refused(change: str) -> None:
     encoded = Encoded("byte level", template)
     with pytest.raises(InvalidRequestError, match="chat template of the model 'byte level' changes texts"):
         encoded.ids(conversation("Hello."))
+
+
+def test_a_text_that_spells_no_control_token_is_not_searched_with_their_pattern(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That would let no other thread go on for as long as it takes for a book."""
+    encoder = PlainEncoder(added(unigram()))
+    searched: list[str] = []
+    pattern = encoder._found
+    monkeypatch.setattr(
+        encoder, "_found", SimpleNamespace(sub=lambda new, text: searched.append(text) or pattern.sub(new, text))
+    )
+    assert encoder.break_control_tokens("a [b] <c>" * 9) == "a [b] <c>" * 9
+    assert encoder.break_control_tokens("a [INST] b") == "a [ INST] b"
+    assert searched == ["a [INST] b"]

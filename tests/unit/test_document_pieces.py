@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +13,10 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe import Config
 from ewe.components import Components
+from ewe.retrieval import bm25
 from ewe.server.document_pieces import MOST_CHARACTERS, pieces_of
 from ewe.server.text_verifiers import OwnTextVerifiers
+from ewe.text.words import words
 from ewe.types import Passage, Verdict, VerificationRequest
 
 FILLER = "The bridge over the river is made of stone, and many boats pass under it every day. "
@@ -43,3 +48,29 @@ def test_a_fact_anywhere_in_a_long_document_is_found_and_the_whole_document_name
     assert result.verdict is Verdict.SUPPORTED
     assert [(one.passage, one.excerpt) for one in result.evidence] == [(document, FACT)]
     assert result.claims[0].evidence_ids == ("a",)
+
+
+def test_long_documents_are_indexed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two parts the thread can rest: so much is looked through in one of them, and no more."""
+    read: list[int] = []
+    monkeypatch.setattr(bm25, "words", lambda text: read.append(len(text)) or words(text))
+    parts: list[int] = []
+
+    def in_parts(items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            before = sum(read)
+            yield item
+            parts.append(sum(read) - before)
+
+    document = Passage("a", FILLER * 600)
+    OwnTextVerifiers(Config(), Components(None, None)).against([document], in_parts).close()
+    assert len(parts) == len(list(pieces_of(document)))
+    assert sum(read) == len(document.text)
+    assert max(parts) <= 4 * MOST_CHARACTERS
+
+
+@given(st.lists(st.text("ab c.", max_size=12), min_size=1, max_size=12), st.integers(1, 5), st.text("ab c", max_size=5))
+def test_an_index_made_in_parts_finds_what_one_made_at_once_does(texts: list[str], batch: int, query: str) -> None:
+    passages = [Passage(str(number), text) for number, text in enumerate(texts)]
+    whole, parts = bm25.BM25Retriever(passages), bm25.BM25Retriever(passages, batch=batch)
+    assert parts.retrieve([query, *texts], 5) == whole.retrieve([query, *texts], 5)

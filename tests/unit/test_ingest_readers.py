@@ -129,6 +129,21 @@ class TestMarkdown:
         [document] = read(written(tmp_path / "b.md", "---\n- a\n---\nText"))
         assert document.title == "b"
 
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            "date: 2020-13-45",
+            f"title: {'9' * 5000}",
+            "title: !!float x",
+            f"title: {'[' * 20_000}",
+            "a: &a [x]\ntitle: *a",
+            f"title: {'a' * 70_000}",
+        ],
+    )
+    def test_front_matter_that_cannot_be_read_is_none(self, tmp_path: Path, fields: str) -> None:
+        [document] = read(written(tmp_path / "a.md", f"---\n{fields}\n---\nText"))
+        assert (document.title, document.text.strip()) == ("a", "Text")
+
     @given(text=st.text(alphabet="[]()*_!<>-#`~ ab\n", max_size=60))
     @settings(max_examples=60, deadline=None)
     def test_any_markup_can_be_read(self, text: str) -> None:
@@ -141,6 +156,14 @@ class TestMarkdown:
 
 
 class TestHTML:
+    @pytest.mark.parametrize("piece", ["<a ", "<!--", '<a b="', "<?", "</"])
+    def test_what_never_ends_is_left_out_with_all_behind_it(self, tmp_path: Path, piece: str) -> None:
+        """As browsers do; to look for an end behind each opening anew would take quadratic time."""
+        [document] = read(written(tmp_path / "a.html", f"<p>Kept & read.</p>{piece * 100}"))
+        assert document.text.strip() == "Kept & read."
+        [document] = read(written(tmp_path / "a.html", "<p>At the end: 1 < 2 &amp"))
+        assert document.text.strip() == "At the end: 1 < 2 &"
+
     def test_a_page_reads_as_its_reader_reads_it(self, tmp_path: Path) -> None:
         page = """<!doctype html><html><head><title>Roses &amp; more</title><style>p {}</style>
         <link rel="canonical" href="https://r.example/roses">

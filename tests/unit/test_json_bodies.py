@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +13,9 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from starlette.exceptions import HTTPException
 
-from ewe.server.json_bodies import MOST_LEVELS, MOST_MEMBERS, MOST_NUMBERS, MOST_VALUES, parse
+from ewe.server import json_bodies
+from ewe.server.fair_queue import LARGE, WorkQueues
+from ewe.server.json_bodies import MOST_LEVELS, MOST_MEMBERS, MOST_NUMBERS, MOST_VALUES, BoundedRequest, parse
 
 
 @pytest.mark.parametrize(
@@ -51,3 +55,23 @@ def test_a_body_is_nested_no_deeper_than_it_can_be_worked_on(begin: bytes, end: 
     with pytest.raises(HTTPException, match="more than 800 levels") as caught:
         parse(begin * (levels + 1) + end * (levels + 1))
     assert caught.value.status_code == 400
+
+
+@pytest.mark.parametrize("size", [1, LARGE])
+def test_a_body_is_parsed_once_however_often_it_is_asked_for(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+    monkeypatch.setattr(json_bodies, "parse", lambda body: parsed.append(body) or json.loads(body))
+    service = SimpleNamespace(most_body_bytes=lambda path: 1 << 20, queues=WorkQueues(8))
+    app = SimpleNamespace(state=SimpleNamespace(service=service))
+    body = json.dumps({"a": "x" * size}).encode()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def ask() -> list[Any]:
+        request = BoundedRequest({"type": "http", "path": "/", "headers": [], "app": app}, receive)
+        return [await request.json() for _ in range(3)]
+
+    assert asyncio.run(ask()) == [{"a": "x" * size}] * 3
+    assert len(parsed) == 1
+    service.queues.close()

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.errors import JudgeError
+from ewe.text import prompt_injection
 from ewe.text.english import words_of
 from ewe.text.prompt_injection import _ORDER, addresses_the_reader, without_control_tokens
 from ewe.verification import load_judge
@@ -163,6 +164,25 @@ WORDS = words_of(
 @given(st.lists(st.sampled_from(sorted(WORDS)), max_size=9).map(" ".join))
 def test_orders_are_found_as_by_a_search_for_their_patterns(text):
     assert addresses_the_reader(text) == (_ORDER.search(text.casefold()) is not None)
+
+
+@given(st.lists(st.sampled_from([*sorted(WORDS), ".", ". ", "\n", "  "]), max_size=40), st.integers(0, 30))
+def test_orders_are_found_in_pieces_as_in_the_whole(parts, size):
+    text = " ".join(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prompt_injection, "_PIECE", size)
+        found = addresses_the_reader(text)
+    assert found == (_ORDER.search(" ".join(text.casefold().split())) is not None)
+
+
+def test_a_long_text_is_looked_through_in_pieces(monkeypatch):
+    """Each call of the interpreter's own on a whole book would let no other thread go on for some milliseconds."""
+    sentence = "You say that the bridge was built in 1850 by the town. "
+    read, is_order = [], prompt_injection._is_order
+    monkeypatch.setattr(prompt_injection, "_is_order", lambda piece: read.append(piece) or is_order(piece))
+    assert not addresses_the_reader(sentence * 9000)
+    assert "".join(read) == sentence * 9000
+    assert max(map(len, read)) <= 4000 + len(sentence)
 
 
 def test_control_tokens_are_taken_out():

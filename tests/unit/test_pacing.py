@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
+from ewe.errors import JudgeError
 from ewe.server.error_responses import RefusedError
 from ewe.server.pacing import Pacing, Turn, end_turn, turn_of
+from ewe.server.verify_text import _InParts
+from ewe.types import VerificationRequest, VerificationResult
 
 VERIFY, CHAT = "/v1/verify", "/v1/chat/completions"
 
@@ -222,6 +226,54 @@ def test_parts_of_a_tenant_alone_and_what_only_others_wait_for_rest_never() -> N
         assert rig.now == pytest.approx(5.0)
 
     asyncio.run(check())
+
+
+def test_each_thing_of_many_is_a_part_with_what_makes_it_and_what_is_done_with_it() -> None:
+    async def check(rig: Rig) -> None:
+        def making() -> Iterator[int]:
+            for number in range(10):
+                rig.now += 0.1
+                yield number
+
+        async with rig.pacing.around(asked := request("one"), "100"):
+            begins = []
+            for _ in turn_of(asked).in_parts(making()):
+                begins.append(rig.now - 0.1)
+                rig.now += 0.1
+        rests = [after - before - 0.2 for before, after in pairwise(begins)]
+        assert rests == pytest.approx([0.0, *[1.0] * 8], abs=0.2)
+
+    run(check)
+
+
+def test_a_part_that_fails_is_over_while_its_failure_is_told() -> None:
+    """Even if the error is kept: who waits for the next part would wait for it."""
+
+    class Failing:
+        def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
+            raise JudgeError("it fails")
+
+        def close(self) -> None: ...
+
+    async def check(rig: Rig) -> None:
+        async with rig.pacing.around(asked := request("one"), "100"):
+            turn = turn_of(asked)
+            with pytest.raises(JudgeError) as kept:
+                _InParts(Failing(), turn).verify([VerificationRequest("", "", "It rains.")])
+            assert not turn._tenant.parts.locked(), kept.value
+
+    run(check)
+
+
+def test_parts_are_of_one_thing_only_while_others_have_answers() -> None:
+    async def check(rig: Rig) -> None:
+        async with rig.pacing.around(asked := request("one"), "100"):
+            assert turn_of(asked).size_of_parts(8) == 1
+        rig.now += 20
+        async with rig.pacing.around(asked := request("other"), "100"):
+            assert turn_of(asked).size_of_parts(8) == 8
+
+    run(check)
 
 
 def test_what_follows_an_answer_has_parts_that_rest_too() -> None:

@@ -141,3 +141,8 @@ def test_abbreviations_before_numbers_and_names_do_not_split():
         "They met at Acme Corp. headquarters on Jan. 5.",
     ]:
         assert len(split(text)) == 1, text
+
+
+def test_splitters_share_their_rules():
+    """Rules of its own would hold each other, and the words in them, until the collector of garbage comes by."""
+    assert SentenceSplitter()._rules is SentenceSplitter()._rules

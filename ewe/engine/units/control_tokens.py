@@ -27,8 +27,8 @@ class PlainEncoder:
         self.prefix = self._find_prefix()
         self._spelled = any_of(self._control)
         # A unigram model may still find a control token in its vocabulary, as it finds any other word.
-        findable = [text for text in self._control if not self._forbidden.isdisjoint(self._raw_ids(text))]
-        self._findable = any_of(findable)
+        self._findable = [text for text in self._control if not self._forbidden.isdisjoint(self._raw_ids(text))]
+        self._found = any_of(self._findable)
 
     def encode(self, text: str) -> list[int]:
         """The token ids of the text, never one of a control token, and without the prefix."""
@@ -36,7 +36,8 @@ class PlainEncoder:
 
     def break_control_tokens(self, text: str) -> str:
         """The text with a space inside every control token that `encode` would otherwise have to leave out."""
-        return self._findable.sub(_broken, text)
+        # A pattern of many texts takes some milliseconds for a book, in which no other thread can go on.
+        return self._found.sub(_broken, text) if any(one in text for one in self._findable) else text
 
     def for_prompt(self, text: str) -> str:
         """The text with a space inside every control token: a prompt's text is encoded with its control tokens.

@@ -93,7 +93,7 @@ class UnitTokenizer:
         return UnitText(token_ids, self._text(held), was_cut=held != fields)
 
     def _clean(self, field: str) -> str:
-        return self._encoder.break_control_tokens(_LONE_SURROGATE.sub("\ufffd", field)).strip()
+        return self._encoder.break_control_tokens(_unicode(field)).strip()
 
     def _text(self, fields: Mapping[str, str]) -> str:
         return "".join(fill_template(piece, fields) for piece in self._pieces if isinstance(piece, str))
@@ -131,6 +131,15 @@ class UnitTokenizer:
         at_word = last_fitting([gap.start() for gap in _GAP.finditer(text, 0, limit)])
         at_character = last_fitting(range(1, limit))
         return at_word if 2 * at_word >= at_character else at_character
+
+
+def _unicode(text: str) -> str:
+    """The text with a sign in the place of each half of a surrogate pair."""
+    try:
+        text.encode()  # in a tenth of the time of the pattern
+    except UnicodeEncodeError:
+        return _LONE_SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def check_template(template: str) -> None:

@@ -50,7 +50,8 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
         ) from error
     page = _Page()
     page.feed(text)
-    page.close()
+    if not page.rawdata.startswith("<"):  # else a tag or comment that never ends: browsers leave out the rest, too,
+        page.close()  # and this would look for the end once more from each "<" in it, in quadratic time
     title = page.title or next((mark.title for mark in page.marks), "") or block.file.path.stem
     values = {"text": "".join(page.parts), "id": block.file.label, "title": title, "url": page.url, "date": page.date}
     yield whole_document(values, block, options, (Mark(mark.start, _under(title, mark.title)) for mark in page.marks))

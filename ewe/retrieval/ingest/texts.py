@@ -13,6 +13,7 @@ from ewe.retrieval.ingest.documents import FIELDS, Block, Document, Mark, Proble
 from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.files import check_text, open_text
 
+_MOST_FRONT_MATTER = 1 << 16  # characters: its reader takes a second for some hundred thousand
 _PART = 1 << 20  # characters; longer texts are cut at the best place before
 _CUTS = (re.compile(r"\n[ \t\r]*\n(?=\S)"), re.compile(r"\n"), re.compile(r"(?<=[.!?])\s"), re.compile(r"\s"))
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)\r?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
@@ -85,11 +86,23 @@ def _under(title: str, heading: str) -> str:
     return heading if heading == title else f"{title} - {heading}"
 
 
+class _PlainLoader(yaml.SafeLoader):
+    """YAML without aliases, by which a few lines can stand for more text than there is memory."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """As any loader's; raises YAMLError for an alias."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias")
+        return super().compose_node(parent, index)
+
+
 def _front_matter(text: str) -> dict[str, Any]:
     """The fields of a passage in YAML front matter; what is no mapping is no front matter of ours."""
+    if len(text) > _MOST_FRONT_MATTER:
+        return {}
     try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError:
+        values = yaml.load(text, _PlainLoader)  # noqa: S506 - it makes plain values only
+    except (yaml.YAMLError, ValueError, RecursionError):  # dates and numbers that are none, lists in lists in lists
         return {}
     fields = values if isinstance(values, dict) else {}
     return {key: fields[key] for key in FIELDS if key != "text" and fields.get(key) is not None}

@@ -11,6 +11,7 @@ import numpy as np
 from ewe.errors import EngineDeadError
 from ewe.server.own_process import engine_messages as wire
 from ewe.server.served_models import SentenceTask
+from ewe.server.text_verifiers import InParts
 from ewe.types import Passage, VerificationRequest, VerificationResult
 
 
@@ -54,8 +55,8 @@ class RemoteVerifiers:
         """The engine's; None if it has none."""
         return RemoteVerifier(self._call, self._tell) if self._has_own else None
 
-    def against(self, documents: Sequence[Passage]) -> RemoteVerifier:
-        """A verifier that looks into these documents alone, which are sent and indexed once."""
+    def against(self, documents: Sequence[Passage], in_parts: InParts = iter) -> RemoteVerifier:
+        """A verifier that looks into these documents alone, which are sent and indexed once, in no parts."""
         number = self._call("open documents", documents=wire.PASSAGES.plain(list(documents)))
         return RemoteVerifier(self._call, self._tell, number)
 
