@@ -33,6 +33,10 @@ def pytest_collection() -> Generator[None, Any, Any]:
         gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # Else libraries report as leaked what the end of the process would have freed.
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collectstart() -> None:
     """In the processes that run tests; before anything that imports Triton."""

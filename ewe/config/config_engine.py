@@ -115,9 +115,9 @@ class FeedbackConfig(Settings):
     rewrite_when: whether only refuted sentences are written again, those, too, that are open and of whose words the
     evidence has few in one place, or all that are not supported, as with the paper's verifier, which knows nothing
     between. wordings: how many are drawn at a rewrite. on_exhausted: what becomes of the last attempt. auto, for both:
-    where passages stand in the prompt, all that are not supported of an overview, else the uncovered, and a quotation or
-    else the best wording; without them only the refuted, and the best. nest_*: by the paper's letters, with the number
-    of passages and the longest span.
+    where passages stand in the prompt, all that are not supported of an overview, else the uncovered, and a quotation
+    or else the best wording; without them only the refuted, and the best. nest_*: by the paper's letters, with the
+    number of passages and the longest span.
     """
 
     retrieve_every: int = Field(1, gt=0)

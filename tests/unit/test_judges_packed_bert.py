@@ -5,6 +5,7 @@ import torch
 from test_judges_cross_encoder import config
 from transformers import BertForSequenceClassification
 
+from ewe.verification.judges import packed_bert
 from ewe.verification.judges.packed_bert import PackedBert
 
 LENGTHS = (9, 9, 5, 9, 1)
@@ -27,3 +28,25 @@ def test_each_text_of_a_batch_gets_the_logits_that_it_gets_alone(bfloat16: bool,
         ]
     assert found.dtype == torch.float32
     assert torch.allclose(found, torch.stack(alone), atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@torch.inference_mode()
+def test_a_product_is_the_one_of_torch_for_any_number_of_rows(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    weight, bias = torch.randn(96, 64), torch.randn(96)
+    product = packed_bert._product(weight, bias, dtype)
+    for rows in (1, 3, 90, 300):
+        x = torch.randn(rows, 64, dtype=dtype)
+        expected = torch.nn.functional.linear(x, weight.to(dtype), bias.to(dtype))
+        torch.testing.assert_close(product(x), expected)
+
+
+def test_where_onednn_has_no_such_product_torch_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*_: object) -> torch.Tensor:
+        raise RuntimeError("mkldnn_bf16_device_check: needs avx512bw")
+
+    monkeypatch.setattr(packed_bert, "_by_onednn", unsupported)
+    weight, bias, x = torch.randn(8, 4), torch.randn(8), torch.randn(3, 4, dtype=torch.bfloat16)
+    product = packed_bert._product(weight, bias, torch.bfloat16)
+    assert torch.equal(product(x), torch.nn.functional.linear(x, weight.bfloat16(), bias.bfloat16()))

@@ -55,6 +55,8 @@ def found(memories: MemoryService, query: str, as_of: float | None = None, scope
         ("The office opens at nine.", "The office opens at ten."),
         ("I am vegetarian.", "I am not vegetarian any more."),
         ("I don't smoke.", "I smoke."),
+        ("I have a car.", "I have no car."),
+        ("We have no dog.", "We have a dog now."),
         ("I have two children.", "I have three children."),
         ("I use an iPhone.", "I use a Pixel now."),
         ("My blood type is A.", "My blood type is O."),
@@ -65,6 +67,10 @@ def found(memories: MemoryService, query: str, as_of: float | None = None, scope
 def test_a_newer_value_of_one_attribute(older: str, newer: str) -> None:
     assert same_attribute(older, newer)
     assert not can_both_hold(older, newer)
+
+
+def test_what_is_for_now_has_not_changed() -> None:
+    assert not same_attribute("Sure thing, Nate! See you later!", "Sure thing! Bye for now!")
 
 
 def test_a_comparison_in_another_order_is_the_same() -> None:

@@ -22,7 +22,9 @@ _LEAST_SHARED = 0.25
 _SUBJECT_WORDS = 2
 
 # Said of a change, and no part of what is said.
-_NOW = re.compile(r"\b(now|nowadays|currently|any ?more|any longer|no longer|these days|after all|instead)\b")
+_NOW = re.compile(
+    r"\b((?<!\bfor )now|nowadays|currently|any ?more|any longer|no longer|these days|after all|instead)\b"
+)
 _NOT = re.compile(
     r"\b(?:(?:do|does)(?:n['’]t| not)|not|never|no longer|no(?![,.])|nobody|none|cannot|without|hardly)\b|n['’]t\b"
 )
@@ -46,6 +48,7 @@ _BESIDE_ONE = words_of("in on at from by called named due now the")
 # What a thing has one of, whatever it is: the words that name an attribute.
 _ATTRIBUTE = words_of("favourite favorite name colour color age size height weight status job mood type of")
 _BE = words_of("am is are")
+_ARTICLES = words_of("a an any")
 _PREPOSITIONS = words_of("to of at with about for")
 # Behind a statement they begin where, when or with whom it was.
 _DETAILS = words_of("in on at to with for from since as by")
@@ -119,8 +122,8 @@ def same_attribute(older: str, newer: str) -> bool:
     that takes one value at a time, or one is the other with a "not", or compares the same two the other way round.
     """
     (one, no), (other, not_other) = _parts(older), _parts(newer)
-    if no != not_other:
-        return one == other
+    if no != not_other:  # "I have a car", "I have no car"
+        return [word for word in one if word not in _ARTICLES] == [word for word in other if word not in _ARTICLES]
     if _are_exchanged(one, other):
         return True
     before = _shared(one, other)
