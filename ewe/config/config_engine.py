@@ -112,12 +112,11 @@ class FeedbackConfig(Settings):
 
     Intervals in generated tokens; entropy thresholds in nats; timeout in seconds per pause. closed_world: whether the
     datastore tells everything, so that what it does not bear is unsupported, and refuted; requests may say otherwise.
-    rewrite_when: whether only refuted sentences are written again, those, too, that are open and of whose words the
-    evidence has few in one place, or all that are not supported, as with the paper's verifier, which knows nothing
-    between. wordings: how many are drawn at a rewrite. on_exhausted: what becomes of the last attempt. auto, for both:
-    where passages stand in the prompt, all that are not supported of an overview, else the uncovered, and a quotation
-    or else the best wording; without them only the refuted, and the best. nest_*: by the paper's letters, with the
-    number of passages and the longest span.
+    rewrite_when: whether only refuted sentences are written again, or all that are not supported, as with the paper's
+    verifier, which knows nothing between. wordings: how many are drawn at a rewrite. on_exhausted: what becomes of the
+    last attempt. auto, for both: where a request for an overview is answered with passages in the prompt, all that
+    are not supported, and a quotation or else the best wording; elsewhere only the refuted, and the best. nest_*: by
+    the paper's letters, with the number of passages and the longest span.
     """
 
     retrieve_every: int = Field(1, gt=0)
@@ -131,7 +130,7 @@ class FeedbackConfig(Settings):
     retrieval_top_k: int = Field(4, gt=0)
     retrieval_threshold: float = 0.0
     forms: tuple[FeedbackForm, ...] = ("refuting", "supporting")
-    rewrite_when: Literal["auto", "refuted", "uncovered", "unsupported"] = "auto"
+    rewrite_when: Literal["auto", "refuted", "unsupported"] = "auto"
     max_attempts: int = Field(3, gt=0)
     wordings: int = Field(1, gt=0, le=64)
     on_exhausted: Literal["auto", "keep_best", "drop", "flag", "quote"] = "auto"

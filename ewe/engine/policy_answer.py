@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ewe.engine.circles import goes_in_circles
 from ewe.engine.sentence_checks import Attempt, Progress, SentenceState
-from ewe.text.coverage import coverage
 from ewe.text.quotation import Place, Quotation, quotations
 from ewe.text.search_text import is_small_talk
 from ewe.text.topic import is_about
@@ -152,23 +151,15 @@ class Answer:
 
         From its evidence and that of earlier checks, the retrieved units in memory, and the passages in the prompt.
         """
-        earlier = [self.words(index) for index in range(sentence)]
-        excerpts = [item.excerpt for item in result.evidence]
-        wording = self.words(min(sentence, len(self.sentences) - 1))
-        return quotations(self._passages(result), Place(self.question, wording, earlier, excerpts))
-
-    def coverage(self, text: str, result: VerificationResult) -> float:
-        """How much of a text, of which a check has found this, stands in one sentence of what is known, in [0, 1]."""
-        return coverage(text, self._passages(result))
-
-    def _passages(self, result: VerificationResult) -> list[Passage]:
-        """What is known: a check's evidence and that of earlier ones, retrieved units, passages in the prompt."""
         sequence = self.sequence
         checked = [item.passage for item in (*result.evidence, *sequence.evidence)]
         units = [unit.passage for unit in sequence.memory.units if unit.lane is Lane.RETRIEVAL]
         in_prompt = [sequence.sources[id_] for id_ in sorted(sequence.prompt_passages)]
         passages: dict[str, Passage] = {passage.id: passage for passage in (*checked, *units, *in_prompt)}
-        return list(passages.values())
+        earlier = [self.words(index) for index in range(sentence)]
+        excerpts = [item.excerpt for item in result.evidence]
+        wording = self.words(min(sentence, len(self.sentences) - 1))
+        return quotations(list(passages.values()), Place(self.question, wording, earlier, excerpts))
 
     def evidence_of(self, result: VerificationResult) -> list[ScoredPassage]:
         """What a check found, as passages for the verification lane."""

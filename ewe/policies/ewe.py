@@ -17,18 +17,7 @@ from ewe.engine.effects import (
 from ewe.engine.policy_answer import Answer
 from ewe.engine.sentence_checks import SentenceState
 from ewe.policies.rag import remember_question
-from ewe.policies.replacements import (
-    GoesBack,
-    best_of,
-    draw,
-    drop,
-    fails,
-    leave_circle,
-    lengthen,
-    may_quote,
-    quote,
-    settled,
-)
+from ewe.policies.replacements import GoesBack, draw, drop, leave_circle, lengthen, may_quote, quote, settled
 from ewe.text.check_result import CODE, REPETITIONS
 from ewe.text.search_text import subject_of
 from ewe.text.sentences import code_blocks, is_inside
@@ -104,7 +93,9 @@ def _goes_back(answer: Answer, settings: FeedbackConfig, check: Verified, droppe
     repeats = check.sentence and check.result.reason in REPETITIONS
     if repeats and settings.on_repeat == "drop" and not answer.has_grammar:
         return (yield from _replace(answer, settings, check, dropped))
-    if fails(answer, settings, check):
+    states_nothing_instead = bool(check.result.reason and answer.attempts(check.sentence))
+    is_open = check.result.verdict is Verdict.INCONCLUSIVE or states_nothing_instead
+    if check.result.verdict is Verdict.REFUTED or (is_open and settings.rewrite_when == "unsupported"):
         return (yield from _rewrite(answer, settings, check, dropped))
     return (yield from _compare(answer, settings, check))
 
@@ -131,7 +122,7 @@ def _rewrite(answer: Answer, settings: FeedbackConfig, check: Verified, dropped:
         return True
     if settings.on_exhausted in ("drop", "quote") and not answer.has_grammar:
         return (yield from drop(answer, check, dropped))
-    best = best_of(answer, attempts, check.result)
+    best = max(reversed(attempts), key=lambda attempt: attempt.rank)
     if settings.on_exhausted == "flag" or best is attempts[-1]:
         return False
     yield Restore(check.sentence, best, "keep_best")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import FeedbackConfig
 from ewe.engine.effects import Draw, End, Judge, Quote, Remember, Rewind, Steps, Take, Verified, Write
 from ewe.engine.policy_answer import Answer
-from ewe.engine.sentence_checks import Attempt
 from ewe.text.check_result import REPETITIONS
 from ewe.text.overviews import asks_for_all, asks_for_length
 from ewe.text.quotation import num_shared
@@ -24,44 +23,21 @@ GoesBack = Generator[Any, Any, bool]
 
 _QUOTES_TRIED = 3  # Some do not fit into what is left of the answer.
 _FEWEST_SENTENCES = 4  # Of an overview.
-_COVERED = 0.65  # Share of a sentence's words from which on the evidence covers it.
 _IN_A_LIST = re.compile(r"(?:^|\n)[ \t]*(?:[-*•#|]|\d+[.)])[^\n]*\Z")  # the last line
 
 
 def settled(settings: FeedbackConfig, answer: Answer) -> FeedbackConfig:
     """The settings with what "auto" stands for: an overview is held to the passages that stand in its prompt."""
     is_held = _is_held(answer)
-    is_read = answer.prompt_places is not None
     chosen = {
-        "rewrite_when": "unsupported" if is_held else "uncovered" if is_read else "refuted",
-        "on_exhausted": "auto" if is_read else "keep_best",
+        "rewrite_when": "unsupported" if is_held else "refuted",
+        "on_exhausted": "auto" if is_held else "keep_best",
     }
     return settings.model_copy(update={name: to for name, to in chosen.items() if getattr(settings, name) == "auto"})
 
 
 def _is_held(answer: Answer) -> bool:
     return answer.prompt_places is not None and asks_for_all(answer.question)
-
-
-def fails(answer: Answer, settings: FeedbackConfig, check: Verified) -> bool:
-    """Whether a sentence is to be written again: it is refuted, or open where that is not good enough."""
-    if check.result.verdict is Verdict.REFUTED:
-        return True
-    if check.result.reason and answer.attempts(check.sentence):  # states nothing instead
-        return settings.rewrite_when != "refuted"
-    if check.result.verdict is not Verdict.INCONCLUSIVE or settings.rewrite_when == "refuted":
-        return False
-    return settings.rewrite_when == "unsupported" or not _covers(answer, answer.words(check.sentence), check.result)
-
-
-def best_of(answer: Answer, attempts: Sequence[Attempt], result: VerificationResult) -> Attempt:
-    """The best wording: least refuted, most supported, covered by the evidence, likeliest, latest."""
-
-    def worth(attempt: Attempt) -> tuple[object, ...]:
-        *verdict, likelihood = attempt.rank
-        return *verdict, _covers(answer, attempt.text, result), likelihood
-
-    return max(reversed(attempts), key=worth)
 
 
 def draw(answer: Answer, settings: FeedbackConfig, sentence: int) -> GoesBack:
@@ -80,15 +56,11 @@ def draw(answer: Answer, settings: FeedbackConfig, sentence: int) -> GoesBack:
     return True
 
 
-def _rank(answer: Answer, wording: Wording, result: VerificationResult) -> tuple[bool, bool, bool, int, float]:
-    """Higher is better: not refuted and nothing that repeats, supported, covered, nearer to the question, likelier."""
+def _rank(answer: Answer, wording: Wording, result: VerificationResult) -> tuple[bool, bool, int, float]:
+    """Higher is better: not refuted and nothing that repeats, supported, nearer to the question, likelier."""
     fails = result.verdict is Verdict.REFUTED or result.reason in REPETITIONS
-    is_covered, near = _covers(answer, wording.text, result), num_shared(answer.question, wording.text)
-    return not fails, result.verdict is Verdict.SUPPORTED, is_covered, near, wording.mean_logprob
-
-
-def _covers(answer: Answer, text: str, result: VerificationResult) -> bool:
-    return answer.coverage(text, result) >= _COVERED
+    near = num_shared(answer.question, wording.text)
+    return not fails, result.verdict is Verdict.SUPPORTED, near, wording.mean_logprob
 
 
 def may_quote(answer: Answer, settings: FeedbackConfig) -> bool:

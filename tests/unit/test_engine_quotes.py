@@ -118,28 +118,6 @@ def test_unsupported_sentences_may_be_replaced_too() -> None:
     assert reasons(generation) == ["unsupported", "quote"]
 
 
-def after(verdict: Verdict, *wordings: str) -> Generation:
-    """An answer of one sentence, in one wording after the other, with FACTS in memory; checks find this of each."""
-    verifier = Answers({wording: [verdict] for wording in wordings}, FACTS)
-
-    def next_character(context: str, units: tuple[str, ...]) -> str:
-        text = wordings[min(len(verifier.seen), len(wordings) - 1)] + "\x00"
-        return text[len(context[context.rindex(":") + 1 :])]
-
-    return remembering(config(rewrite_when="uncovered", on_exhausted="keep_best"), next_character, verifier)
-
-
-def test_what_the_passages_do_not_cover_is_written_again() -> None:
-    assert reasons(after(MAYBE, "Big red cave.", "Ice.")) == []  # two of its three words are there
-    written_again = after(MAYBE, "Big red cab.", "Ice cave.")
-    assert (written_again.text, reasons(written_again)) == ("Ice cave.", ["unsupported"])
-
-
-@pytest.mark.parametrize("wordings", [("Big old cave.", "Big red cabs."), ("Big red cabs.", "Big old cave.")])
-def test_of_refuted_wordings_one_that_the_passages_cover_is_kept(wordings: tuple[str, str]) -> None:
-    assert after(NO, *wordings).text == "Big old cave."
-
-
 def test_without_a_sentence_to_quote_it_is_left_out() -> None:
     other = Passage("other", "Each hill in the far land is a big old ice hill.")
     script = words("Good. Aa. Bb.", "Good. Ab. Bb.", "Good. Dd.")
@@ -152,11 +130,11 @@ def test_without_a_sentence_to_quote_it_is_left_out() -> None:
     ("question", "places", "rewritten", "then"),
     [
         ("Tell me about Dia Bee", 10, "unsupported", "auto"),
-        ("When was Dia Bee found?", 10, "uncovered", "auto"),
+        ("When was Dia Bee found?", 10, "refuted", "keep_best"),
         ("Tell me about Dia Bee", None, "refuted", "keep_best"),
     ],
 )
-def test_answers_are_held_to_the_passages_in_their_prompt(
+def test_only_overviews_are_held_to_the_passages_in_their_prompt(
     question: str, places: int | None, rewritten: str, then: str
 ) -> None:
     answer: Any = SimpleNamespace(question=question, prompt_places=places)
