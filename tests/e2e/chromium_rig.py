@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 from contrast import PAINTED, ratio
+from late_import import late_import
 
-webdriver = pytest.importorskip(
-    "selenium.webdriver", reason="selenium is not installed (pip install 'ewe-engine[test]')"
-)
+webdriver = late_import("selenium.webdriver", reason="selenium is not installed (pip install 'ewe-engine[test]')")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")

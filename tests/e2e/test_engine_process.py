@@ -18,7 +18,9 @@ import psutil
 import pytest
 from builtin_rig import CHAT, ENDLESS, server
 from server_rig import ServerProcess, events_of, http, wait_for
+from typer.testing import CliRunner
 
+from ewe.cli.main import app
 from ewe.server.own_process import engine_child
 from ewe.server.own_process.message_pipe import MessagePipe
 
@@ -184,8 +186,9 @@ def test_what_keeps_the_engine_from_starting_is_told_as_ever(setting: str, told:
     assert "Traceback" not in own.output
 
 
-def test_what_cannot_be_served_across_processes_is_refused(tmp_path: Path) -> None:
-    with ServerProcess(*OWN, "--set", f"longterm.path={tmp_path / 'memories'}") as own:
-        assert own.wait() == 2
-    assert "server.engine_process: longterm.path does not go with it" in own.output
+def test_what_cannot_be_served_across_processes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ewe.server.process.serve", lambda *_: None)  # nothing is served if it is not refused
+    done = CliRunner().invoke(app, ["serve", *OWN, "--set", f"longterm.path={tmp_path / 'memories'}"])
+    assert done.exit_code == 2
+    assert "server.engine_process: longterm.path does not go with it" in done.output
     assert not os.listdir(tmp_path)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from late_import import late_import
 from router_rig import routing
 from server_rig import http, serving, wait_for, wait_until_idle
 
@@ -15,7 +16,7 @@ from ewe.server.error_responses import RefusedError
 from ewe.server.settings import ServerSettings
 from ewe.types import Generation
 
-anthropic = pytest.importorskip("anthropic", reason="the anthropic client is not installed")
+anthropic = late_import("anthropic", reason="the anthropic client is not installed")
 
 KEY = "a-key"
 # Its answer has two sentences and soon ends.

