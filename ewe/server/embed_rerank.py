@@ -2,21 +2,26 @@
 
 import base64
 import uuid
+from collections.abc import Sequence
 
 import numpy as np
 from fastapi import APIRouter, Request
 
+from ewe.server.admission import check_texts
 from ewe.server.engine_service import service_of
 from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.schemas import embed_rerank_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES
-from ewe.server.served_models import SentenceModels, counted, name_of
+from ewe.server.served_models import ReadingModel, SentenceModels, counted, name_of
 from ewe.server.streaming import Cancellation, run_in_thread
 
 router = APIRouter(route_class=RequestRoute, responses=ERROR_RESPONSES)
 
 _BATCH = 32  # texts per call of a model: one that has begun cannot be broken off
+_COUNTED = 8  # texts whose tokens are counted at once: a token takes half a kilobyte meanwhile
+_LEAST_BYTES, _BYTES_PER_TOKEN = 1 << 16, 16  # that a text may have: all of it is tokenised, also what is cut then
+_MOST_PAIRED_BYTES = 4 << 20  # of all pairs: the query is read once for each document
 
 
 @router.post("/v1/embeddings", tags=["OpenAI"])
@@ -43,7 +48,9 @@ def _encode(
 ) -> tuple[np.ndarray, int]:
     """float32 [texts, dimension], and the tokens that were read."""
     encoder = models.encoder()
-    tokens = counted(encoder, "input", encoder.count_tokens(body.texts), body.truncate_prompt_tokens == -1)
+    _check_each(encoder, "input", [(text,) for text in body.texts])
+    counts = [n for batch in cancellation.batches(body.texts, _COUNTED) for n in encoder.count_tokens(batch)]
+    tokens = counted(encoder, "input", counts, body.truncate_prompt_tokens == -1)
     encode = encoder.encode_queries if body.input_type == "query" else encoder.encode_passages
     return np.concatenate([encode(batch) for batch in cancellation.batches(body.texts, _BATCH)]), tokens
 
@@ -82,5 +89,15 @@ async def rerank(body: schemas.RerankRequest, request: Request) -> schemas.Reran
 def _score(models: SentenceModels, body: schemas.RerankRequest, cancellation: Cancellation) -> tuple[list[float], int]:
     """A score per document, and the tokens that were read."""
     reranker, pairs = models.reranker(), [(body.query, text) for text in body.texts]
-    tokens = counted(reranker, "documents", reranker.count_tokens(pairs), body.truncate_prompt_tokens == -1)
+    _check_each(reranker, "documents", pairs)
+    check_texts((text for pair in pairs for text in pair), _MOST_PAIRED_BYTES, "query")
+    counts = [n for batch in cancellation.batches(pairs, _COUNTED) for n in reranker.count_tokens(batch)]
+    tokens = counted(reranker, "documents", counts, body.truncate_prompt_tokens == -1)
     return [float(score) for batch in cancellation.batches(pairs, _BATCH) for score in reranker.score(batch)], tokens
+
+
+def _check_each(model: ReadingModel, field: str, texts: Sequence[Sequence[str]]) -> None:
+    """Raises RefusedError for a text, or a pair of them, of far more bytes than the model reads tokens."""
+    most = max(_LEAST_BYTES, _BYTES_PER_TOKEN * (model.max_tokens or 0))
+    for place, parts in enumerate(texts):
+        check_texts(parts, most, f"{field}.{place}")

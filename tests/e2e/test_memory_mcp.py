@@ -126,6 +126,7 @@ def test_orders_in_memories_stay_data(store: MemoryStore) -> None:
         assert "gives orders" in await tools("add_memory", content=ORDER + " Now.")
         assert "gives orders" in await tools("correct_memory", memory_id="order", content=ORDER + " Now.")
         assert "at most 500" in await tools("add_memory", content="x" * 501)
+        assert "at most 10000" in str(await tools("search_memories", query="x" * 10_001))
 
     serve(store, talk)
     assert len(store) == 1

@@ -14,7 +14,7 @@ from late_import import late_import
 from server_rig import openai_client
 from unit.bert_folder import write_bert
 
-from ewe.retrieval.encoders import SentenceEncoder
+from ewe.retrieval.encoders import SentenceEncoder, SentenceModel
 from ewe.retrieval.reranker import CrossEncoderScorer
 
 openai = pytest.importorskip("openai", reason="the openai client is not installed")
@@ -137,3 +137,24 @@ def test_a_model_that_cannot_be_loaded_is_the_servers_fault(tmp_path: Path) -> N
         answer = client.post("/v1/embeddings", json={"input": "w1"})
         assert answer.status_code == 500
         assert str(tmp_path) not in answer.text, "where it should lie is nobody's business"
+
+
+def test_texts_far_beyond_what_is_read_are_refused_before_they_are_tokenised(
+    served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+    count = SentenceModel.count_tokens
+    monkeypatch.setattr(
+        SentenceModel, "count_tokens", lambda self, texts: counted.append(len(texts)) or count(self, texts)
+    )
+    cut = {"truncate_prompt_tokens": -1}
+    long = "w1 " * (1 << 15)
+    told = served.post("/v1/embeddings", json={"input": ["w1", long], **cut})
+    assert (told.status_code, told.json()["error"]["param"]) == (413, "input.1")
+    told = served.post("/v1/rerank", json={"query": long, "documents": ["w1"], **cut})
+    assert (told.status_code, told.json()["error"]["param"]) == (413, "documents.0")
+    told = served.post("/v1/rerank", json={"query": long[: 1 << 15], "documents": ["w1"] * 200, **cut})
+    assert (told.status_code, told.json()["error"]["param"]) == (413, "query")
+    assert counted == []
+    served.post("/v1/embeddings", json={"input": TEXTS}).raise_for_status()
+    assert max(counted) <= 8, "so that few tokens are held at once"

@@ -381,6 +381,22 @@ class TestTables:
         assert "is no CSV" in problem(written(tmp_path / "d.csv", 'text,b\n"never closed,2\n'))
         assert "is not UTF-8" in problem(written(tmp_path / "e.csv", b"text\n\xfcber\n"))
 
+    def test_values_of_parquet_that_python_cannot_hold_are_problems_of_their_rows(self, tmp_path: Path) -> None:
+        pyarrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        broken = pyarrow.Array.from_buffers(pyarrow.string(), 2, pyarrow.array([b"\xff\xfe", b"good"]).buffers())
+        late = pyarrow.array([2**62, 0], pyarrow.timestamp("us"))
+        for name, columns in {
+            "a.parquet": {"text": broken},
+            "b.parquet": {"text": ["x", "good"], "date": late},
+        }.items():
+            parquet.write_table(pyarrow.table(columns), tmp_path / name)
+            bad, good = read(tmp_path / name)
+            assert str(bad).startswith(f"{name}:1: a value cannot be read")
+            assert isinstance(good, Document)
+            assert good.text == "good"
+
     def test_parquet_in_batches_with_typed_columns(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pyarrow = pytest.importorskip("pyarrow")
         from pyarrow import parquet

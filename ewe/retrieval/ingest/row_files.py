@@ -4,7 +4,7 @@ import csv
 import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from ewe.retrieval.ingest.documents import (
     FIELDS,
@@ -67,7 +67,7 @@ def parquet_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
             names = table.schema_arrow.names
             check_columns(names, options)
             fields = {options.columns.get(field, field) for field in FIELDS}
-            flat = [column.name for column in table.schema_arrow if not pyarrow.types.is_nested(column.type)]
+            flat = {column.name for column in table.schema_arrow if not pyarrow.types.is_nested(column.type)}
             columns = [name for name in names if name in fields or name in flat]
             rows = max(1, table.metadata.num_rows)
             first = 1
@@ -80,11 +80,27 @@ def parquet_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
 
 
 def parquet_documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
-    """One entry per row."""
-    columns = block.payload.to_pydict()
-    for index in range(block.payload.num_rows):
-        values = {name: column[index] for name, column in columns.items()}
-        yield document(values, block.first + index, block, options)
+    """One entry per row; a problem for one with a value that Python cannot hold, such as a day of the year 20000."""
+    for number, values in enumerate(_parquet_rows(block.payload), block.first):
+        if isinstance(values, Exception):
+            yield Problem(f"{block.file.label}:{number}", f"a value cannot be read ({values})")
+        else:
+            yield document(values, number, block, options)
+
+
+def _parquet_rows(batch: Any) -> Iterator[dict[str, Any] | Exception]:
+    """The values of each row by column; of a batch where some cannot be read, row by row, which takes longer."""
+    try:
+        columns = batch.to_pydict()
+    except (ValueError, OverflowError) as error:
+        if batch.num_rows == 1:
+            yield error
+        else:
+            for index in range(batch.num_rows):
+                yield from _parquet_rows(batch.slice(index, 1))
+        return
+    for index in range(batch.num_rows):
+        yield {name: column[index] for name, column in columns.items()}
 
 
 _TOO_LONG = None
