@@ -112,7 +112,7 @@ class BatchRunner:
 
         batch = self._batch(key, batch_id)
         log = await asyncio.to_thread(ResultLog, self.store.log(batch), partial(self._take, key, batch_id))
-        self.store.count_log(key, log.size)
+        self.store.count_unfinished(key, log.size)
         count()
         requests = takewhile(lambda _: goes_on(), self._requests(batch))
         caller = BatchCaller(self._app, self._service, key, goes_on=goes_on)
@@ -133,7 +133,7 @@ class BatchRunner:
             message = f"with more results this key would keep more than {most} bytes (server.batch_bytes)"
             self._note_error(key, batch_id, LineError(code="no_room", message=message))
             return False
-        self.store.count_log(key, size)
+        self.store.count_unfinished(key, size)
         return True
 
     def _note_error(self, key: str, batch_id: str, error: LineError) -> None:
@@ -159,7 +159,7 @@ class BatchRunner:
             }
             written = {name: await asyncio.to_thread(self._write_results, batch, name, lines[name]) for name in lines}
             files = {name: file for name, file in written.items() if file.bytes}
-            self.store.count_log(key, -log.size)  # from now on they count as files
+            self.store.count_unfinished(key, -log.size)  # from now on they count as files
             for file in files.values():
                 await self.store.files.keep(key, file)
         await self._set(key, batch, status, **{name: file.id for name, file in files.items()})

@@ -143,7 +143,7 @@ class BatchStore:
             raise ConfigError(f"server.batch_folder: cannot use {folder}: {error.strerror or error}") from error
         self._folder = folder
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="ewe-batch-records")
-        self._log_bytes: Counter[str] = Counter()
+        self._unfinished: Counter[str] = Counter()
         self.files = Records(folder / "files", StoredFile, self._disk)
         self.batches = Records(folder / "batches", Batch, self._disk)
         for key in {key for key, _ in self.batches.all()}:
@@ -159,12 +159,12 @@ class BatchStore:
         return self._folder / "batches" / f"{batch.id}.log"
 
     def used(self, key: str) -> int:
-        """Bytes that count for a key: files, batches, and results of batches that have not ended."""
-        return self.files.used[key] + self.batches.used[key] + self._log_bytes[key]
+        """Bytes that count for a key: files, batches, results of batches that have not ended, files on their way."""
+        return self.files.used[key] + self.batches.used[key] + self._unfinished[key]
 
-    def count_log(self, key: str, size: int) -> None:
-        """Counts bytes of results that a key's batches have got, or have no more."""
-        self._log_bytes[key] += size
+    def count_unfinished(self, key: str, size: int) -> None:
+        """Counts bytes that a key's batches and uploads have got so far, or have no more."""
+        self._unfinished[key] += size
 
     def forget_old_batches(self, key: str) -> None:
         """Of a key's batches that have ended the newest are kept; their files stay."""

@@ -35,6 +35,15 @@ async def create_file(
     if runner.store.files.count(key) >= _MOST_FILES:
         message = f"this key keeps {_MOST_FILES} files, the most that it may: delete some"
         raise RefusedError(400, message, param="file", code="too_many", may_retry=False)
+    announced = file.size or 0
+    runner.store.count_unfinished(key, announced)  # other uploads of this key have less room from now on
+    try:
+        return await _keep_file(runner, key, file, purpose)
+    finally:
+        runner.store.count_unfinished(key, -announced)
+
+
+async def _keep_file(runner: BatchRunner, key: str, file: UploadFile, purpose: str) -> StoredFile:
     file_id = new_id("file-")
     size = await asyncio.to_thread(write_whole, runner.store.content(file_id), blocks(file.file))
     name = (file.filename or "")[:255]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 from batch_rig import counts, create, ended, line, results, server
 from server_rig import wait_for
 
+from ewe.server import batches
 from ewe.server.batch.requests import BatchFile, check_requests
+from ewe.server.batch_store import write_whole
 
 
 def test_a_key_with_many_batches_leaves_another_its_share(tmp_path: Path) -> None:
@@ -46,6 +50,31 @@ def test_results_are_bounded_by_batch_bytes(tmp_path: Path) -> None:
         for file_id in (batch.input_file_id, batch.output_file_id):
             client.files.delete(file_id)
         assert ended(client, create(client, [line("a")])).status == "completed"
+
+
+def test_files_on_their_way_count_for_their_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else many uploads at once would each find the room that only one of them may have."""
+    is_writing, may_write = threading.Event(), threading.Event()
+
+    def slowly(path: Path, pieces: Any) -> int:
+        is_writing.set()
+        may_write.wait(20)
+        return write_whole(path, pieces)
+
+    monkeypatch.setattr(batches, "write_whole", slowly)
+    with server(tmp_path, batch_bytes=100_000) as opened, ThreadPoolExecutor(1) as pool:
+        client, content = opened.client(), b"x" * 60_000
+        first = pool.submit(client.files.create, file=("a.jsonl", content), purpose="batch")
+        is_writing.wait(20)
+        may_write_later = threading.Timer(5, may_write.set)
+        may_write_later.start()
+        with pytest.raises(openai.BadRequestError, match="batch_bytes"):
+            client.files.create(file=("b.jsonl", content), purpose="batch")
+        may_write.set()
+        assert first.result().bytes == 60_000
+        may_write_later.cancel()
+        client.files.delete(first.result().id)
+        assert client.files.create(file=("b.jsonl", content), purpose="batch").bytes == 60_000
 
 
 def test_requests_that_a_batch_left_are_named_as_far_as_there_is_room(tmp_path: Path) -> None:

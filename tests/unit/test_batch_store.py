@@ -62,9 +62,9 @@ def test_small_things_count_as_a_block_of_the_disk(tmp_path: Path) -> None:
 def test_results_of_running_batches_count_and_what_goes_counts_no_more(tmp_path: Path) -> None:
     store = BatchStore(tmp_path)
     store.batches.put("ann", batch("batch_1"))
-    store.count_log("ann", 50_000)
+    store.count_unfinished("ann", 50_000)
     assert (store.used("ann"), store.used("bob")) == (4096 + 50_000, 0)
-    store.count_log("ann", -50_000)
+    store.count_unfinished("ann", -50_000)
     store.files.put("ann", file("file-1", 10_000))
     store.files.put("ann", file("file-1", 20_000))
     assert store.used("ann") == 4096 + 20_000
