@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Sequence
 
 import numpy as np
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 
 from ewe.server.admission import check_texts
 from ewe.server.engine_service import service_of
@@ -24,8 +24,8 @@ _LEAST_BYTES, _BYTES_PER_TOKEN = 1 << 16, 16  # that a text may have: all of it 
 _MOST_PAIRED_BYTES = 4 << 20  # of all pairs: the query is read once for each document
 
 
-@router.post("/v1/embeddings", tags=["OpenAI"])
-async def create_embeddings(body: schemas.EmbeddingRequest, request: Request) -> schemas.EmbeddingResponse:
+@router.post("/v1/embeddings", tags=["OpenAI"], response_model=schemas.EmbeddingResponse)
+async def create_embeddings(body: schemas.EmbeddingRequest, request: Request) -> Response:
     """Vectors of texts, as the datastore's encoder makes them."""
     service = service_of(request)
     served, queue = service.served, service.queues.sentence_models
@@ -35,12 +35,19 @@ async def create_embeddings(body: schemas.EmbeddingRequest, request: Request) ->
     if body.dimensions not in (None, encoder.dimension):
         message = f"dimensions: {name} makes vectors of {encoder.dimension} numbers and no others"
         raise RefusedError(400, message, param="dimensions")
-    vectors, tokens = await run_in_thread(request, queue, lambda cancellation: _encode(models, body, cancellation))
-    return schemas.EmbeddingResponse(
+    content = await run_in_thread(request, queue, lambda cancellation: _embedded(models, body, name, cancellation))
+    return Response(content, media_type="application/json")
+
+
+def _embedded(models: SentenceModels, body: schemas.EmbeddingRequest, name: str, cancellation: Cancellation) -> str:
+    """The answer's JSON, which for thousands of vectors takes long to write."""
+    vectors, tokens = _encode(models, body, cancellation)
+    answer = schemas.EmbeddingResponse(
         data=[schemas.Embedding(index=index, embedding=_written(vector, body)) for index, vector in enumerate(vectors)],
         model=name,
         usage=schemas.ReadUsage(prompt_tokens=tokens, total_tokens=tokens),
     )
+    return answer.model_dump_json()
 
 
 def _encode(
