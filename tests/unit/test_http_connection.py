@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from uvicorn.server import ServerState
 
 from ewe.server.connections import ConnectionWatch
 from ewe.server.http_connection import HttpConnection
+from ewe.server.listener import listen
 from ewe.server.settings import ServerSettings
 
 ASK = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -190,3 +193,28 @@ def test_the_time_in_which_nothing_is_read_is_not_the_clients() -> None:
         await asyncio.sleep(0)
 
     asyncio.run(check())
+
+
+def test_parts_of_a_stream_are_sent_without_waiting_for_the_client() -> None:
+    async def delays() -> list[int]:
+        settings, sockets = ServerSettings(port=0), list[Any]()
+
+        class Noted(HttpConnection):
+            def connection_made(self, transport: Any) -> None:
+                super().connection_made(transport)
+                sockets.append(transport.get_extra_info("socket"))
+
+        config = uvicorn.Config(whole_answer, log_config=None, access_log=False)
+        config.load()
+        made = partial(Noted, ConnectionWatch(10), settings, config=config, server_state=ServerState(), app_state={})
+        listener = listen(settings)
+        server = await asyncio.get_running_loop().create_server(made, sock=listener)
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(ASK)
+        await reader.readuntil(b"1234")
+        found = [one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for one in sockets]
+        writer.close()
+        server.close()
+        return found
+
+    assert asyncio.run(delays()) == [1]
