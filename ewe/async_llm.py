@@ -47,10 +47,11 @@ class AsyncLLM:
         tool_choice: ToolChoice = "auto",
         adapter: str = "",
         closed_world: bool | None = None,
+        thinking: bool | None = None,
     ) -> list[Generation]:
         """Answers to one conversation or many, in order, as LLM.chat gives them."""
         use = self.llm.tool_use(tools, tool_choice)
-        requests = self.llm.chat_requests(messages, params, documents, memory, use, adapter, closed_world)
+        requests = self.llm.chat_requests(messages, params, documents, memory, use, adapter, closed_world, thinking)
         answers = await self._run(requests)
         return answers if use is None else [use.read(answer) for answer in answers]
 

@@ -15,7 +15,7 @@ from ewe.config import Config, resolve_config, with_named
 from ewe.config.loading import OnLoad, ignore_step
 from ewe.config.registry import verifies
 from ewe.engine.preflight import preflight
-from ewe.engine.request import Document, Prompt, Request, as_params, as_prompts, stream_request
+from ewe.engine.request import Document, Prompt, Request, as_params, as_prompts, has_grammar, stream_request
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.text.conversation import Conversation, as_conversations, question_of, topic_of
 from ewe.text.tool_calls.chat_prompts import ChatPrompts
@@ -116,17 +116,19 @@ class LLM(ChatPrompts):
         tool_choice: ToolChoice = "auto",
         adapter: str = "",
         closed_world: bool | None = None,
+        thinking: bool | None = None,
     ) -> list[Generation]:
         """Answers to one conversation or many, in order, as `generate` gives them.
 
         messages: [{"role": ..., "content": ...}, ...], or a list of such lists; each goes through the model's chat
         template. params: one for all or one per conversation. tools, tool_choice: functions that may be called, in
-        OpenAI's form; answers then have `tool_calls`. The rest is as in `generate`. Retrieval and verification are told
-        the user's last message, without the template's control text. Raises InvalidRequestError before anything is
-        computed.
+        OpenAI's form; answers then have `tool_calls`. thinking: whether a model that can reason before it answers does
+        (`Generation.reasoning`; never where the answer must be JSON or a call); None: as `model.thinking` says. The
+        rest is as in `generate`. Retrieval and verification are told the user's last message, without the template's
+        control text. Raises InvalidRequestError before anything is computed.
         """
         use = self.tool_use(tools, tool_choice)
-        requests = self.chat_requests(messages, params, documents, memory, use, adapter, closed_world)
+        requests = self.chat_requests(messages, params, documents, memory, use, adapter, closed_world, thinking)
         if use is None:
             return self.client.run(requests, on_result)
         tell = None if on_result is None else lambda number, answer: on_result(number, use.read(answer))
@@ -138,7 +140,7 @@ class LLM(ChatPrompts):
         Raises CompletionError for an answer that is cut or fails; otherwise as `chat`.
         """
         apart = MemoryOptions(scope="none") if self.config.longterm.path is not None else None
-        prompt = self.apply_chat_template(messages)
+        prompt = self.apply_chat_template(messages, thinking=False)
         request = Request(prompt, params, add_special_tokens=False, memory=apart, is_plain=True)
         [answer] = self.client.run([request], None)
         if answer.finish_reason != "stop":
@@ -156,13 +158,14 @@ class LLM(ChatPrompts):
         tools: ToolUse | None = None,
         adapter: str = "",
         closed_world: bool | None = None,
+        thinking: bool | None = None,
     ) -> list[Request]:
         """The requests of conversations, one each; what `chat` of both interfaces runs."""
         conversations = as_conversations(messages)
         per_conversation = as_params(params, len(conversations), "conversations")
         return [
             Request(
-                self.chat_prompt(conversation, tools),
+                self.chat_prompt(conversation, tools, False if has_grammar(own.json_schema, tools) else thinking),
                 own,
                 documents,
                 question_of(conversation),

@@ -22,9 +22,11 @@ class DraftText:
     def handle(self, kind: str, data: Mapping[str, Any]) -> None:
         """Takes one event in; other kinds are passed over."""
         if kind == "draft":
-            self.text = self.text[: data["start"]] + data["text"]
+            self.text, self._doing = self.text[: data["start"]] + data["text"], ""
         elif kind == "rewind":
             self.text, self._checking, self._doing = self.text[: data["kept_chars"]], {}, ""
+        elif kind == "reasoning":
+            self._doing = "reasoning"
         elif kind == "checking":
             self._checking[data["start"]] = data
         elif kind in ("verification", "sentence"):

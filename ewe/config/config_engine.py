@@ -12,6 +12,7 @@ Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 Trigger = Literal["interval", "entropy", "min_prob"]
 FeedbackForm = Literal["refuting", "supporting", "instruction"]
 _YAML_OFF = BeforeValidator(lambda value: "off" if value is False else value)  # YAML reads a bare `off` as false
+_YAML_SWITCH = BeforeValidator(lambda value: {False: "off", True: "on"}[value] if isinstance(value, bool) else value)
 
 
 class ModelConfig(Settings):
@@ -21,7 +22,8 @@ class ModelConfig(Settings):
     model that is too large for one GPU over the others, host memory and the disk. adapter: a folder with a LoRA adapter
     that is merged into the weights, or the name of one of this package. adapters: more of them by name, which are kept
     apart, for the requests that name one. fused: whether layers of a known structure run in few kernels; on GPUs only,
-    and not where they are compiled.
+    and not where they are compiled. thinking: whether a chat model that can reason before it answers does so; "auto":
+    where its chat template leaves no choice.
     """
 
     name: str = "builtin"
@@ -35,6 +37,7 @@ class ModelConfig(Settings):
     max_model_len: int | None = Field(None, gt=0)
     compile: bool = False
     fused: Annotated[Literal["auto", "off"], _YAML_OFF] = "auto"
+    thinking: Annotated[Literal["auto", "on", "off"], _YAML_SWITCH] = "auto"
     tensor_parallel: int = Field(1, ge=1)
     device_map: Literal["auto"] | None = None
 

@@ -68,6 +68,15 @@ class Detokenizer:
         self._uptos.append(upto)
         return piece
 
+    def pass_over(self, token_id: int) -> None:
+        """Adds a token that has no text; the text goes on behind it."""
+        if self._pending:
+            self._decode_pending()
+        self._ids.append(token_id)
+        self._ends.append(self._length)
+        self._starts.append(len(self._ids))
+        self._uptos.append(len(self._ids))
+
     def append_later(self, token_id: int) -> None:
         """Adds a token that is decoded with others, or as soon as somebody looks: for a text that nobody waits for."""
         pending = self._pending

@@ -10,6 +10,7 @@ from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.engine.kvcache.block_table import BlockTable
 from ewe.engine.memory_manager import MemoryManager
 from ewe.engine.output_text import OutputText
+from ewe.engine.reasoning import reasoning_after
 from ewe.engine.request import Request, TokenizedRequest
 from ewe.engine.request_tokenizer import RequestTokenizer
 from ewe.engine.sequence import Sequence
@@ -50,6 +51,7 @@ class InputProcessor(RequestTokenizer):
 
     def _sequence(self, request: TokenizedRequest, index: int, grammar: Grammar | None) -> Sequence:
         original, params, memory = request.original, request.params, self.config.memory
+        reasoning = reasoning_after(self.tokenizer, request.prompt_ids) if original.reasons else None
         output_text = OutputText(
             self.tokenizer,
             self._splitter,
@@ -59,8 +61,9 @@ class InputProcessor(RequestTokenizer):
             original.tools,
             original.kept,
             is_watched=original.listener is not None and original.on_tokens is None,
+            reasoning=reasoning,
         )
-        on_tokens = None if output_text.may_be_cut else original.on_tokens
+        on_tokens = original.on_tokens if reasoning is None and not output_text.may_be_cut else None
         return Sequence(
             request=request,
             index=index,

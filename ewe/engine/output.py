@@ -22,6 +22,9 @@ def show(sequence: Sequence) -> None:
     listener, output = sequence.listener, sequence.output_text
     if listener is None:
         return
+    if output.reasoning is not None and (reasoned := output.reasoning.text_from(sequence.reasoned_chars)):
+        sequence.reasoned_chars += len(reasoned)
+        listener(StreamEvent("reasoning", {"text": reasoned}, None, sequence.index))
     if sequence.on_tokens is not None:
         _send_tokens(sequence, sequence.on_tokens)
         if sequence.finish is None:
@@ -72,6 +75,7 @@ def complete(sequence: Sequence) -> Generation:
     send(sequence, len(output.text))
     sequence.record("finish", reason=sequence.finish)
     stats.tokens_kept = len(output.ids)
+    stats.reasoning_tokens = 0 if output.reasoning is None else output.reasoning.num_tokens
     stats.tokens_discarded = _num_discarded(sequence)
     if not sequence.policy.is_composed:
         stats.prompt_tokens += sequence.request.num_prompt_tokens  # its policy may have asked for texts before
@@ -227,4 +231,5 @@ def _generation(sequence: Sequence) -> Generation:
         prompt_top_logprobs=tuple(score.top for score in scores) if sequence.request.params.prompt_logprobs else (),
         index=sequence.index,
         error=sequence.error,
+        reasoning="" if output.reasoning is None else output.reasoning.text,
     )

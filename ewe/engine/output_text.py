@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any
 
 from ewe.engine.detokenizer import Detokenizer
+from ewe.engine.reasoning import Reasoning
 from ewe.engine.sampler import Token
 from ewe.engine.sentence_spans import SentenceSpans, Span, next_start
 from ewe.engine.stop_checker import StopChecker
@@ -20,7 +21,7 @@ class OutputText:
     stop: strings that end the text; they are looked for once `min_tokens` tokens are there. tools: how calls of tools
     are written, if there may be any. From the first call on a text is no prose and has no sentences. kept: special
     tokens that the text has, by id, beside those of tools. is_watched: whether the text is read after every token; else
-    it takes less time.
+    it takes less time. reasoning: takes what the model reasons first, which is among the tokens and not in the text.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class OutputText:
         tools: ToolUse | None = None,
         kept: Mapping[int, str] | None = None,
         is_watched: bool = False,
+        reasoning: Reasoning | None = None,
     ) -> None:
         self.tokens: list[Token] = []
         self.ids: list[int] = []
@@ -41,6 +43,7 @@ class OutputText:
         self.tokenizer = tokenizer
         self._detokenizer = Detokenizer(tokenizer, prompt_ids, {**(kept or {}), **of_tools})
         self._sentences = SentenceSpans(splitter, self._detokenizer)
+        self.reasoning = reasoning
         self._prose_end: int | None = None
         self._checker = StopChecker(tuple(stop), tools)
         self._min_tokens = min_tokens
@@ -73,6 +76,11 @@ class OutputText:
         return self._detokenizer.text_from(begin) if is_rest else self.text[begin:end]
 
     @property
+    def is_reasoning(self) -> bool:
+        """Whether the model reasons, and its answer is yet to begin."""
+        return self.reasoning is not None and self.reasoning.is_under_way
+
+    @property
     def token_ends(self) -> tuple[int, ...]:
         """The code point of the text at which each token ends."""
         return tuple(self._detokenizer.end_of(number) for number in range(1, len(self) + 1))
@@ -81,6 +89,9 @@ class OutputText:
         """Adds a token; returns whether a stop string has now appeared (the text then ends before it)."""
         self.tokens.append(token)
         self.ids.append(token.id)
+        if self.reasoning is not None and self.reasoning.takes(token.id):
+            self._detokenizer.pass_over(token.id)
+            return False
         if not self._is_watched:
             self._detokenizer.append_later(token.id)
             return False
@@ -110,6 +121,7 @@ class OutputText:
         twin.tokens, twin.ids = list(self.tokens), list(self.ids)
         twin._detokenizer = self._detokenizer.fork()
         twin._sentences = self._sentences.fork(twin._detokenizer)
+        twin.reasoning = self.reasoning and self.reasoning.fork()
         return twin
 
     def finish(self) -> None:
@@ -117,6 +129,8 @@ class OutputText:
         if self._is_finished:
             return
         self._is_finished = True
+        if self.reasoning is not None:
+            self.reasoning.end()
         if self.text_end is None:
             self._detokenizer.add(self._detokenizer.flush())
         if self._prose_end is not None and not self._checker.has_calls(self.text):
@@ -153,6 +167,8 @@ class OutputText:
         """Drops all but the first `num_tokens` tokens, and every trace of the others."""
         del self.tokens[num_tokens:]
         del self.ids[num_tokens:]
+        if self.reasoning is not None:
+            self.reasoning.truncate(num_tokens)
         self._detokenizer.truncate(num_tokens)
         self.text_end = None
         self._is_finished = False

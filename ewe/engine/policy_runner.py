@@ -71,8 +71,13 @@ class PolicyRunner:
         self._resume(sequence)
 
     def after_token(self, sequence: Sequence) -> None:
-        """Pauses a text that has a token more, if it has ended or its policy asked for that now."""
+        """Pauses a text that has a token more, if it has ended or its policy asked for that now.
+
+        Of what the model reasons before its answer no policy hears.
+        """
         if sequence.finish is None:
+            if sequence.output_text.is_reasoning:
+                return
             length = len(sequence.output_text.ids)
             if 0 not in [length % number for number in sequence.policy.every]:
                 return

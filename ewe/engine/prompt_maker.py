@@ -40,6 +40,15 @@ class PromptMaker:
         after = self._listed(passages) + placed.after + begin
         return PlacedPrompt(placed.before + after, placed.before, after)
 
+    def at_once(self, prompt: str | PlacedPrompt) -> str | PlacedPrompt:
+        """A request's prompt, after which the model answers without reasoning first."""
+        marks = self._template.reasoning_marks
+        if marks is None:
+            return prompt
+        if isinstance(prompt, str):
+            return marks.closed(prompt)
+        return PlacedPrompt(marks.closed(prompt.text), prompt.before, marks.closed(prompt.after))
+
     def turn(self, text: str, passages: Sequence[Passage], begin: str) -> PlacedPrompt:
         """A prompt that says `text` to the model, through its chat template if it has one; it then holds its BOS."""
         words = self._framed(text, passages)

@@ -29,7 +29,8 @@ class Request:
     by id. is_plain: only decoding, whatever the policy. label_token_ids: the answer is the likeliest of these tokens,
     its `top_logprobs` those of all of them (if `logprobs` are asked for); the prompt goes before all others.
     closed_world: whether what the datastore does not bear is refuted as unsupported; None: as the settings say. tenant:
-    who asks; tenants whose requests wait take turns.
+    who asks; tenants whose requests wait take turns. reasons: whether what the model reasons before it answers is told
+    apart from its text.
     """
 
     prompt: Prompt
@@ -50,6 +51,7 @@ class Request:
     label_token_ids: tuple[int, ...] = ()
     closed_world: bool | None = None
     tenant: str = ""
+    reasons: bool = True
 
     def passages(self, capacity: int, has_tokenizer: bool) -> list[Passage]:
         """The documents as passages, those without a name numbered.
@@ -158,6 +160,11 @@ def as_params(
     if len(params) != count:
         raise InvalidRequestError(f"{len(params)} SamplingParams for {count} {items}: give one, or one for each")
     return list(params)
+
+
+def has_grammar(json_schema: object, tools: ToolUse | None) -> bool:
+    """Whether an answer must follow a grammar from its first token on; json_schema: of the answer, None for any."""
+    return json_schema is not None or (tools is not None and tools.grammar is not None)
 
 
 def check_closed_world(closed_world: object, unchecked: str = "") -> None:

@@ -36,13 +36,14 @@ class Sequence:
     index: which of the request's answers it is. output_text: what has been written. table: the context's KV; memory:
     the working memory. grammar: what the text must be, if it is to be JSON. neighbours: what may be copied, where the
     policy copies. settled: how many sentences are final; sent_chars, shown_chars: how much of the text has been sent,
-    and shown as a draft. on_tokens: who makes drafts of the tokens, of which sent_tokens have been told, and also texts
-    if is_final_at_once. prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked
-    for. prompt_passages: ids of the passages that retrieval has put into the prompt. sentence: how a sentence began
-    that the text is to end with; None: it goes on. parent: the answer whose policy has asked for this text, if it is no
-    answer itself. wants_attention: whether to note, when it ends, what its text attended to; attention: this.
-    wording_task: whose wording it draws; None: it is an answer. is_scored: whether its prompt is only scored: others
-    may wait for that, so it goes before them and takes no place. deadline_s: seconds that it has; None: no bound.
+    and shown as a draft, reasoned_chars: of what the model reasoned. on_tokens: who makes drafts of the tokens, of
+    which sent_tokens have been told, and also texts if is_final_at_once. prompt_scores: what the model thinks of the
+    prompt's tokens, by their place, if that was asked for. prompt_passages: ids of the passages that retrieval has put
+    into the prompt. sentence: how a sentence began that the text is to end with; None: it goes on. parent: the answer
+    whose policy has asked for this text, if it is no answer itself. wants_attention: whether to note, when it ends,
+    what its text attended to; attention: this. wording_task: whose wording it draws; None: it is an answer. is_scored:
+    whether its prompt is only scored: others may wait for that, so it goes before them and takes no place. deadline_s:
+    seconds that it has; None: no bound.
     """
 
     request: TokenizedRequest
@@ -65,6 +66,7 @@ class Sequence:
     settled: int = 0
     sent_chars: int = 0
     shown_chars: int = 0
+    reasoned_chars: int = 0
     finish: FinishReason | None = None
     error: str = ""
     is_finished: bool = False

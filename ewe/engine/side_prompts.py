@@ -50,7 +50,7 @@ class SidePrompts:
         params = inner_params(own, ask, seed) if is_inner else answer_params(own, ask, num_written, seed)
         if params is None:
             return None
-        build = partial(self._build, parent, ask, params)
+        build = partial(self._build, parent, ask, params, is_answer)
         least = self.input_processor.least_room(params)
         fitted = fitting(build, ask.passages, least, lambda sequence: sequence.request.max_tokens)
         if fitted is not None:
@@ -75,11 +75,14 @@ class SidePrompts:
         token_id: int | None = tokenizer.convert_tokens_to_ids(name)
         return None if token_id == tokenizer.unk_token_id else token_id
 
-    def _build(self, parent: Sequence, ask: Ask, params: SamplingParams, passages: tuple[Passage, ...]) -> Sequence:
+    def _build(
+        self, parent: Sequence, ask: Ask, params: SamplingParams, is_answer: bool, passages: tuple[Passage, ...]
+    ) -> Sequence:
         original = parent.request.original
         assert isinstance(original.prompt, str | PlacedPrompt), "check_asking has refused it"
         if ask.text is None:
-            prompt = self.prompts.own(original.prompt, passages, ask.begin, ask.frame)
+            base = original.prompt if is_answer else self.prompts.at_once(original.prompt)
+            prompt = self.prompts.own(base, passages, ask.begin, ask.frame)
             special = original.add_special_tokens
         else:
             prompt, special = self.prompts.turn(ask.text, passages, ask.begin), not self.prompts.has_template
@@ -94,6 +97,7 @@ class SidePrompts:
             kept={token_id: name for name in ask.kept if (token_id := self.token_id(name)) is not None},
             is_plain=True,
             tenant=original.tenant,
+            reasons=original.reasons,
         )
         sequence = self.input_processor.build(parent.request.id, inner)
         sequence.parent, sequence.arrived, sequence.sentence = parent, parent.arrived, ask.sentence

@@ -19,6 +19,7 @@ class StreamEvent:
 
     kind: "text" {text, num_tokens, num_discarded}: final text, to be shown in order, and how many tokens have been
     written by then, and taken back; "draft" {text, start}: provisional text, which a rewind cuts to its `kept_chars`;
+    "reasoning" {text}: what the model reasons before it answers, of which nothing is taken back;
     those of TRACED_EVENTS: the trace event's data; "sentence": a sentence is final; "finish" {reason,
     queued_s}, with `generation`. index: which of the request's `n` answers it is about.
     """

@@ -49,16 +49,19 @@ def usage(generations: Sequence[Generation]) -> schemas.Usage:
     """Tokens of one request: each prompt once, and all that was written, taken back or not."""
     prompt = sum(item.stats.prompt_tokens for item in generations if item.index == 0)
     discarded = sum(item.stats.tokens_discarded for item in generations)
-    return counted(prompt, sum(item.stats.tokens_kept for item in generations) + discarded, discarded)
+    reasoning = sum(item.stats.reasoning_tokens for item in generations)
+    return counted(prompt, sum(item.stats.tokens_kept for item in generations) + discarded, discarded, reasoning)
 
 
-def counted(prompt: int, written: int, discarded: int) -> schemas.Usage:
-    """The counts for prompts and answers of so many tokens, of which so many were taken back."""
+def counted(prompt: int, written: int, discarded: int, reasoning: int = 0) -> schemas.Usage:
+    """The counts for prompts and answers of so many tokens, of which so many were taken back or came before answers."""
     return schemas.Usage(
         prompt_tokens=prompt,
         completion_tokens=written,
         total_tokens=prompt + written,
-        completion_tokens_details=schemas.CompletionTokensDetails(rejected_prediction_tokens=discarded),
+        completion_tokens_details=schemas.CompletionTokensDetails(
+            reasoning_tokens=reasoning, rejected_prediction_tokens=discarded
+        ),
     )
 
 

@@ -19,7 +19,7 @@ from ewe.server.ignored import RequestRoute
 from ewe.server.pacing import turn_of
 from ewe.server.schemas import anthropic_answers as answers
 from ewe.server.schemas import anthropic_schemas as schemas
-from ewe.server.schemas.chat_schemas import ChatRequest, Message
+from ewe.server.schemas.chat_schemas import NO_THINKING, ChatRequest, Message
 from ewe.server.schemas.common import EVENT_STREAM, joined
 from ewe.server.streaming import StreamedAnswer, respond
 from ewe.text.sentences import SentenceSplitter, Span
@@ -55,6 +55,7 @@ def _chat(body: schemas.MessagesRequest, sources: Sources) -> ChatRequest:
         memory=body.memory,
         cache_salt=body.cache_salt,
         ewe=body.ewe,
+        chat_template_kwargs=None if body.thinking is None else NO_THINKING,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
+from ewe.engine.request import has_grammar
 from ewe.server.answers import citations, finish_reason
 from ewe.server.bridge import Run
 from ewe.server.chunks import ChunkedAnswer
@@ -48,9 +49,10 @@ def _tool_use(service: Service, body: schemas.ChatRequest) -> ToolUse | None:
 def chat_order(body: schemas.ChatRequest, tools: ToolUse | None = None) -> Order:
     """What a conversation asks of the engine."""
     messages = [message.for_template for message in body.messages]
+    thinking = False if has_grammar(body.json_schema, tools) else body.thinking
     return Order(
         body=body,
-        prompts=lambda chats: [chats.chat_prompt(messages, tools)],
+        prompts=lambda chats: [chats.chat_prompt(messages, tools, thinking)],
         texts=("messages", texts_of(messages)),
         max_tokens=body.max_completion_tokens or body.max_tokens,
         length_field="max_completion_tokens" if body.max_completion_tokens else "max_tokens",
@@ -84,6 +86,7 @@ class _ChatAnswer(ChunkedAnswer):
             index=index,
             message=schemas.AnswerMessage(
                 content=answer.text if answer.text or not calls else None,
+                reasoning_content=answer.reasoning or None,
                 annotations=citations(generation),
                 tool_calls=calls or None,
             ),
@@ -97,6 +100,9 @@ class _ChatAnswer(ChunkedAnswer):
             return self._chunks(choice, [text])
         num_calls = self._readers[choice].num_calls
         return self._chunks(choice, self._readers[choice].feed(text), num_calls)
+
+    def _reasoning(self, choice: int, text: str) -> str:
+        return self._chunk([_choice(choice, {"reasoning_content": text})])
 
     async def _finish(self, choice: int, generation: Generation) -> str:
         rest = ""

@@ -17,7 +17,7 @@ from ewe.server.ignored import RequestRoute
 from ewe.server.orders import passages_of
 from ewe.server.pacing import turn_of
 from ewe.server.schemas import cohere_schemas as schemas
-from ewe.server.schemas.chat_schemas import ChatRequest, Message
+from ewe.server.schemas.chat_schemas import NO_THINKING, ChatRequest, Message
 from ewe.server.schemas.common import EVENT_STREAM
 from ewe.server.sse import record
 from ewe.server.streaming import StreamedAnswer, respond
@@ -55,6 +55,7 @@ def _chat(body: schemas.ChatRequest) -> ChatRequest:
         memory=body.memory,
         cache_salt=body.cache_salt,
         ewe=body.ewe,
+        chat_template_kwargs=None if body.thinking is None else NO_THINKING,
     )
 
 

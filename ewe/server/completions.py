@@ -35,6 +35,7 @@ async def create_completion(body: schemas.CompletionRequest, request: Request) -
         logprobs=body.logprobs,
         prompt_logprobs=body.logprobs if body.echo else None,
         special_tokens=body.add_special_tokens is not False,
+        reasons=False,
     )
     run = await service.begin(request, order)
     return await respond(request, run, _CompletionAnswer(service, run, body), body.stream)

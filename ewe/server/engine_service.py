@@ -174,6 +174,7 @@ class Service:
             adapter=self.served.names.adapter(body.model),
             closed_world=body.ewe.closed_world,
             tenant=tenant_of(request.scope),
+            reasons=order.reasons,
         )
         run = self._enter(request, order, order.count * params.n)
         try:

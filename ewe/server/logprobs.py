@@ -31,11 +31,15 @@ def token_pieces(
 ) -> list[Piece]:
     """The tokens of an answer; one that is part of a character has no text, the one that completes it has all.
 
+    What the model reasoned before it is left out.
+
     with_prompt: whether the prompt's tokens, which the engine was asked to score, come first. The first of them has no
     probability, and 0 stands for it.
     """
     tops = generation.top_logprobs or ({},) * len(generation.token_ids)
-    pieces = _pieces(Detokenizer(tokenizer, prompt_ids), generation.token_ids, generation.logprobs, tops)
+    first, ids = generation.stats.reasoning_tokens, generation.token_ids
+    before = Detokenizer(tokenizer, (*prompt_ids, *ids[:first]))
+    pieces = _pieces(before, ids[first:], generation.logprobs[first:], tops[first:])
     if not with_prompt:
         return pieces
     tops = ({}, *generation.prompt_top_logprobs) if generation.prompt_top_logprobs else ({},) * len(prompt_ids)

@@ -85,7 +85,7 @@ class RunMeter:
     def see(self, opened: OpenedRequest, event: StreamEvent) -> None:
         """Takes one event in; opened: the request."""
         metrics = self._metrics
-        if event.kind == "draft":
+        if event.kind in ("draft", "reasoning"):
             self._see_token(opened, event.index)
         elif event.kind == "text" and (opened, event.index) not in self._with_text:
             self._with_text.add((opened, event.index))

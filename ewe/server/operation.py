@@ -113,7 +113,10 @@ def _texts(messages: Sequence[Message]) -> list[str]:
 def _token_ids(engine: ServedEngine, body: schemas.TokenizeRequest) -> list[int]:
     if body.messages is not None:
         return engine.tokenizing.encode(
-            engine.prompts.apply_chat_template([message.for_template for message in body.messages]),
+            engine.prompts.apply_chat_template(
+                [message.for_template for message in body.messages],
+                thinking=None if body.chat_template_kwargs is None else body.chat_template_kwargs.enable_thinking,
+            ),
             body.add_special_tokens is True,
         )
     return engine.tokenizing.encode(body.prompt or "", body.add_special_tokens is not False)

@@ -20,7 +20,8 @@ class Order:
     texts: the field that they are made of, and the texts in it.
     max_tokens: what the request asks for, in its field `length_field`; without it an answer may have
     default_max_tokens (None: what the context leaves). question: what retrieval and verification are told in place of a
-    prompt that holds more; topic: what that follows up on. tools: what may be called.
+    prompt that holds more; topic: what that follows up on. tools: what may be called. reasons: whether what the model
+    reasons before it answers is told apart from its text.
     """
 
     body: SamplingRequest
@@ -36,6 +37,7 @@ class Order:
     question: str = ""
     topic: str = ""
     tools: ToolUse | None = None
+    reasons: bool = True
 
 
 def tool_texts(tools: ToolUse | None) -> list[str]:

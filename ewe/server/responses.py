@@ -38,7 +38,7 @@ def _order(body: schemas.ResponsesRequest) -> Order:
     messages = body.messages
     return Order(
         body=body,
-        prompts=lambda chats: [chats.chat_prompt(messages)],
+        prompts=lambda chats: [chats.chat_prompt(messages, thinking=False if body.json_schema is not None else None)],
         texts=("input", texts_of(messages)),
         max_tokens=body.max_output_tokens,
         length_field="max_output_tokens",
@@ -125,6 +125,8 @@ def _usage(generation: Generation) -> schemas.ResponseUsage:
     return schemas.ResponseUsage(
         input_tokens=counted.prompt_tokens,
         output_tokens=counted.completion_tokens,
-        output_tokens_details=schemas.OutputTokensDetails(rejected_prediction_tokens=rejected),
+        output_tokens_details=schemas.OutputTokensDetails(
+            reasoning_tokens=counted.completion_tokens_details.reasoning_tokens, rejected_prediction_tokens=rejected
+        ),
         total_tokens=counted.total_tokens,
     )

@@ -12,12 +12,16 @@ _BEGINNINGS = frozenset({"checking", "retrieving", "asking"})
 
 
 class Part(NamedTuple):
-    """One of: `delta`, text that goes on where the text ends; `event` with its `data`; `comment`, for no program."""
+    """One of: `delta`, text that goes on where the text ends; `event` with its `data`; `comment`, for no program.
+
+    Or `reasoning`: what the model reasons before the text.
+    """
 
     delta: str = ""
     event: str = ""
     data: Mapping[str, Any] | None = None
     comment: str = ""
+    reasoning: str = ""
 
 
 class StreamParts:
@@ -41,6 +45,8 @@ class StreamParts:
                 self._texts[choice] = self._texts.get(choice, "") + data["text"]
             yield Part(delta=data["text"])
             return
+        if kind == "reasoning":
+            yield Part(reasoning=data["text"])
         if kind == "rewind" and self._drafts:
             yield Part(event="revision", data=self._revision(choice, data))
         if self._events and kind in _LIVE_EVENTS:
@@ -62,7 +68,7 @@ class StreamParts:
 
 def requested_events(options: EweOptions) -> frozenset[str]:
     """The kinds of events that a stream with these options is made of."""
-    kinds = _BEGINNINGS | {"text"}
+    kinds = _BEGINNINGS | {"text", "reasoning"}
     if options.stream == "draft":
         kinds |= {"draft", "rewind"}
     return kinds | _LIVE_EVENTS if options.events else kinds

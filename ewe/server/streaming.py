@@ -73,11 +73,17 @@ class StreamedAnswer(ABC):
     def _part(self, choice: int, part: Part) -> str:
         if part.comment:
             return comment(part.comment)
+        if part.reasoning:
+            return self._reasoning(choice, part.reasoning)
         return self._event(choice, part.event, jsonable(part.data)) if part.event else self._text(choice, part.delta)
 
     @abstractmethod
     def _text(self, choice: int, text: str) -> str:
         """Of text that goes on where the text ends."""
+
+    def _reasoning(self, choice: int, text: str) -> str:
+        """Of what the model reasons before it answers; a comment where the form has no place for it."""
+        return comment("reasoning")
 
     @abstractmethod
     def _event(self, choice: int, kind: str, data: Any) -> str:

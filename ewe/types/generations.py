@@ -52,11 +52,12 @@ class GenerationStats:
     passes, decode_s: forward passes that this request took part in, and their wall time; verification_wait_s and
     retrieval_wait_s are the times in which the request stood still for them. Under a policy that asks several times
     for one answer all but tokens_kept, sentences and total_s are sums over what was asked, and whatever did not become
-    the answer was discarded.
+    the answer was discarded. reasoning_tokens: those of tokens_kept that the model reasoned with before it answered.
     """
 
     prompt_tokens: int = 0
     tokens_kept: int = 0
+    reasoning_tokens: int = 0
     tokens_discarded: int = 0
     sentences: int = 0
     rewrites: int = 0
@@ -92,7 +93,8 @@ class Generation:
     temperature and penalties); top_logprobs: per token, {token id: natural-log probability}, if asked for.
     prompt_logprobs, prompt_top_logprobs: the same for the prompt's tokens from the second on, if asked for.
     sources: every passage that was in memory or decided a verdict, by id. error: the message if finish_reason is
-    "error". tool_calls: the calls that a chat with tools has written; they are no part of `text`.
+    "error". tool_calls: the calls that a chat with tools has written; they are no part of `text`, and neither is
+    reasoning: what the model reasoned before it answered.
     """
 
     prompt: str
@@ -110,6 +112,7 @@ class Generation:
     index: int = 0
     error: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready copy."""

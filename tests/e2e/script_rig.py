@@ -31,6 +31,13 @@ _TOKENS = {
     "mistral": [("[TOOL_CALLS]", True)],
     "mistral-new": [("[TOOL_CALLS]", True), ("[ARGS]", True)],
     "none": [],
+    "may-think": [("<think>", False), ("</think>", False)],
+    "must-think": [("<think>", False), ("</think>", False)],
+}
+# What ends a prompt: nothing where the model may choose, as with Qwen3, or the mark, as with DeepSeek-R1.
+_THINKS = {
+    "may-think": "{% if not enable_thinking | default(true) %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}",
+    "must-think": '{{ "<think>\\n" }}',
 }
 _TURNS = """{% for message in messages %}<|{{ message.role }}|>{{ message.content }}\
 {% for call in message.tool_calls or [] %}CALL{% endfor %}\
@@ -52,6 +59,9 @@ def tokenizer_of(kind: str) -> PreTrainedTokenizerFast:
     tokenizer.add_tokens([AddedToken(ASSISTANT, special=True, normalized=False)])
     tokenizer.add_tokens([AddedToken(text, special=special, normalized=False) for text, special in _TOKENS[kind]])
     family = kind.removesuffix("-new")
+    if kind in _THINKS:
+        tokenizer.chat_template = _TURNS.replace("CALL", "") + _THINKS[kind]
+        return tokenizer
     tools = "" if kind == "none" else "{% if tools %}TOOLS {{ tools | tojson }}{% endif %}"
     tokenizer.chat_template = tools + _TURNS.replace("CALL", _CALLS[family])
     return tokenizer
@@ -89,7 +99,10 @@ class ScriptRunner:
 
 @contextmanager
 def scripted_llm(kind: str, script: Script, config: dict[str, Any] | None = None, **components: Any) -> Iterator[LLM]:
-    """kind: hermes, llama3, mistral, mistral-new, or none for a template that knows no tools."""
+    """kind: hermes, llama3, mistral, mistral-new; none: a template without tools; may-think, must-think: first reasons.
+
+    What a prompt says of reasoning belongs to the script's answer: all that follows the assistant's token.
+    """
     tokenizer = tokenizer_of(kind)
     loaded = LoadedModel(None, tokenizer, 8000, frozenset({tokenizer.eos_token_id}), len(tokenizer))
     with mock.patch("ewe.assembly.build_engine", partial(_build, tokenizer, script)):

@@ -60,8 +60,8 @@ class MessageToolCall(RequestModel):
 class Message(RequestModel):
     """One message of a conversation; only one that calls tools may have no content.
 
-    annotations are taken so that an answer can be sent back as it came; like the fields that must be empty, they have
-    no effect.
+    annotations and reasoning_content are taken so that an answer can be sent back as it came; like the fields that must
+    be empty, they have no effect.
     """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
@@ -70,6 +70,7 @@ class Message(RequestModel):
     tool_calls: list[MessageToolCall] | None = None
     tool_call_id: Text | None = None
     annotations: list[dict[str, Any]] | None = None
+    reasoning_content: Text | None = None
     refusal: None = None
     function_call: _BeforeTools = None
     audio: None = None
@@ -128,6 +129,15 @@ class NamedTool(RequestModel):
     function: NamedFunction
 
 
+class TemplateOptions(RequestModel):
+    """What a chat template is told, as with vLLM: whether a model that can reason before it answers does."""
+
+    enable_thinking: bool | None = None
+
+
+NO_THINKING = TemplateOptions(enable_thinking=False)
+
+
 class ChatRequest(SamplingRequest):
     """A conversation to go on with."""
 
@@ -145,12 +155,17 @@ class ChatRequest(SamplingRequest):
     add_special_tokens: Literal[False] | None = None
     audio: None = None
     chat_template: None = None
-    chat_template_kwargs: None = None
+    chat_template_kwargs: TemplateOptions | None = None
     continue_final_message: Literal[False] | None = None
     echo: Literal[False] | None = None
     modalities: list[Literal["text"]] | None = None
     prediction: None = None
     web_search_options: None = None
+
+    @property
+    def thinking(self) -> bool | None:
+        """Whether the model reasons before it answers; None: as the server's settings say."""
+        return None if self.chat_template_kwargs is None else self.chat_template_kwargs.enable_thinking
 
     @property
     def tool_request(self) -> ToolRequest | None:
@@ -197,10 +212,14 @@ class AnswerToolCall(AnswerModel):
 
 
 class AnswerMessage(AnswerModel):
-    """The answer with its citations; content: null if there are only calls."""
+    """The answer with its citations; content: null if there are only calls.
+
+    reasoning_content: what the model reasoned before it answered; null if it did not.
+    """
 
     role: Literal["assistant"] = "assistant"
     content: str | None
+    reasoning_content: str | None = None
     refusal: None = None
     annotations: list[Annotation]
     tool_calls: list[AnswerToolCall] | None = None

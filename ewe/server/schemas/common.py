@@ -126,8 +126,12 @@ class EweOptions(RequestModel):
 
 
 class CompletionTokensDetails(AnswerModel):
-    """rejected_prediction_tokens: tokens that were written and taken back; they are among `completion_tokens`."""
+    """Tokens that were written and taken back (rejected_prediction_tokens), or came before the answer.
 
+    Both are among `completion_tokens`.
+    """
+
+    reasoning_tokens: int = 0
     rejected_prediction_tokens: int = 0
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from ewe.engine.engine_summary import EngineSummary
-from ewe.server.schemas.chat_schemas import Message
+from ewe.server.schemas.chat_schemas import Message, TemplateOptions
 from ewe.server.schemas.common import AnswerModel, RequestModel, Text
 
 
@@ -85,7 +85,7 @@ class TokenizeRequest(RequestModel):
 
     add_generation_prompt: Literal[True] | None = None
     chat_template: None = None
-    chat_template_kwargs: None = None
+    chat_template_kwargs: TemplateOptions | None = None
     continue_final_message: Literal[False] | None = None
     tools: None = None
 

@@ -139,9 +139,12 @@ class InputTokensDetails(AnswerModel):
 
 
 class OutputTokensDetails(AnswerModel):
-    """rejected_prediction_tokens: tokens that were written and taken back; they are among `output_tokens`."""
+    """Tokens that were written and taken back (rejected_prediction_tokens), or came before the answer.
 
-    reasoning_tokens: Literal[0] = 0
+    Both are among `output_tokens`.
+    """
+
+    reasoning_tokens: int
     rejected_prediction_tokens: int
 
 

@@ -23,16 +23,29 @@ class ChatPrompts:
         """Whether the model takes conversations."""
         return getattr(self.tokenizer, "chat_template", None) is not None
 
-    def apply_chat_template(self, messages: Conversation, tools: ToolUse | None = None) -> str:
-        """The prompt that the model's chat template makes of a conversation; it already holds its BOS."""
-        return self.chat_template.render(check_conversation(messages), tools)
+    def apply_chat_template(
+        self, messages: Conversation, tools: ToolUse | None = None, thinking: bool | None = None
+    ) -> str:
+        """The prompt that the model's chat template makes of a conversation; it already holds its BOS.
 
-    def chat_prompt(self, messages: Conversation, tools: ToolUse | None = None) -> PlacedPrompt | str:
+        thinking: whether a model that can reason before it answers does; None: as `model.thinking` says.
+        """
+        return self.chat_template.render(check_conversation(messages), tools, self._thinks(thinking))
+
+    def chat_prompt(
+        self, messages: Conversation, tools: ToolUse | None = None, thinking: bool | None = None
+    ) -> PlacedPrompt | str:
         """The same with a place for memory in the user's last turn, if `memory.placement` and the template allow it.
 
         Raises InvalidRequestError where the settings ask for that place and the template has none.
         """
-        return self._memory_place.prompt(check_conversation(messages), tools)
+        return self._memory_place.prompt(check_conversation(messages), tools, self._thinks(thinking))
+
+    def _thinks(self, thinking: bool | None) -> bool:
+        if thinking is not None:
+            return thinking
+        setting = self.config.model.thinking
+        return self.chat_template.must_think if setting == "auto" else setting == "on"
 
     @cached_property
     def chat_template(self) -> ChatTemplate:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from ewe.errors import InvalidRequestError
 from ewe.text.control_marks import Marker
 from ewe.text.conversation import Message
 from ewe.text.json_values import check_json
+from ewe.text.reasoning import ReasoningMarks, reasoning_marks
 from ewe.text.tool_calls.formats import FORMATS
 from ewe.text.tool_calls.tools import Tool, ToolRequest
 from ewe.text.tool_calls.use import ToolUse
@@ -33,6 +35,7 @@ The result comes back between <tool_response> and </tool_response>. If no functi
 _SIGNS = (("mistral", "[TOOL_CALLS]"), ("hermes", "<tool_call>"), ("llama3", "<|python_tag|>"))
 _OTHER_SIGNS = ("<function=",)  # tags of the same names around something that is no JSON
 _PROBE = Tool("probe", "A tool.")
+_HELLO = {"role": "user", "content": "Hello."}
 
 
 class ChatTemplate:
@@ -42,8 +45,8 @@ class ChatTemplate:
         self._tokenizer = tokenizer
         self._model_name = model_name
 
-    def render(self, messages: Sequence[Message], tools: ToolUse | None = None) -> str:
-        """The prompt for a conversation; it already holds its BOS.
+    def render(self, messages: Sequence[Message], tools: ToolUse | None = None, thinks: bool = False) -> str:
+        """The prompt for a conversation; it already holds its BOS. thinks: whether the model may reason first.
 
         Control tokens that messages and tools spell are marked, so that they stay text. Raises InvalidRequestError,
         also for a template that makes control tokens of texts that spell none.
@@ -59,12 +62,12 @@ class ChatTemplate:
                 "them: use generate(), or give the tokenizer another template"
             )
         if not offered and not _has_tools(messages):
-            return self._render([self._marker.message(message) for message in messages])
+            return self._render([self._marker.message(message) for message in messages], thinks=thinks)
         called = [self._marker.message(message) for message in for_template(messages)]
         offered = tuple(_marked_tool(tool, self._marker) for tool in offered)
         if not (self._shows_tools if tools is None else tools.in_template):
-            return self._render(for_plain_template(called, offered))
-        return self._render(called, [tool.to_openai() for tool in offered] or None)
+            return self._render(for_plain_template(called, offered), thinks=thinks)
+        return self._render(called, [tool.to_openai() for tool in offered] or None, thinks)
 
     def tool_use(
         self, request: ToolRequest | None, parser: str = "auto", answer_schema: Mapping[str, Any] | None = None
@@ -85,6 +88,20 @@ class ChatTemplate:
         added = getattr(self._tokenizer, "added_tokens_encoder", {})
         token_ids = {text: added[text] for text in form.tokens if text in added}
         return ToolUse(request, form, in_template, token_ids, answer_schema)
+
+    @cached_property
+    def reasoning_marks(self) -> ReasoningMarks | None:
+        """Those around what the model reasons before it answers; None if it has none."""
+        return reasoning_marks(self._tokenizer)
+
+    @cached_property
+    def must_think(self) -> bool:
+        """Whether the template has the model reason before every answer, whatever it is told."""
+        if self.reasoning_marks is None or getattr(self._tokenizer, "chat_template", None) is None:
+            return False
+        with suppress(InvalidRequestError):
+            return self.reasoning_marks.is_open(self._rendered([_HELLO], thinks=False))
+        return False
 
     @cached_property
     def _marker(self) -> Marker:
@@ -108,12 +125,11 @@ class ChatTemplate:
     def _shows_tools(self) -> bool:
         if getattr(self._tokenizer, "chat_template", None) is None:
             return False
-        message = [{"role": "user", "content": "Hello."}]
         try:
-            with_tools = self._render(message, [_PROBE.to_openai()])
+            with_tools = self._render([_HELLO], [_PROBE.to_openai()])
         except InvalidRequestError:
             return False
-        return with_tools != self._render(message)
+        return with_tools != self._render([_HELLO])
 
     @cached_property
     def _detected(self) -> str | None:
@@ -125,9 +141,15 @@ class ChatTemplate:
         in_either = [name for where in (template, tokens) for name, sign in _SIGNS if sign in where]
         return next(iter(in_either), None)
 
-    def _render(self, messages: list[Any], tools: list[dict[str, Any]] | None = None) -> str:
+    def _render(self, messages: list[Any], tools: list[dict[str, Any]] | None = None, thinks: bool = False) -> str:
+        prompt = self._rendered(messages, tools, thinks)
+        return prompt if thinks or self.reasoning_marks is None else self.reasoning_marks.closed(prompt)
+
+    def _rendered(self, messages: list[Any], tools: list[dict[str, Any]] | None = None, thinks: bool = False) -> str:
         assert self._tokenizer is not None
-        more = {"tools": tools} if tools else {}
+        more: dict[str, Any] = {"tools": tools} if tools else {}
+        if self.reasoning_marks is not None:
+            more["enable_thinking"] = thinks
         try:
             return str(
                 self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **more)

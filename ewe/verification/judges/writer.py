@@ -25,6 +25,7 @@ from ewe.config.loading import WEIGHTS_LOCK
 from ewe.config.setting_names import WRITER
 from ewe.errors import JudgeError
 from ewe.text.control_marks import control_tokens
+from ewe.text.reasoning import reasoning_marks
 from ewe.text.sentences import SentenceSplitter
 from ewe.verification.judges.base import Score
 from ewe.verification.judges.cross_encoder import (
@@ -123,7 +124,8 @@ def _around(tokenizer: Any) -> tuple[str, str]:
         )
     except TemplateError as error:
         raise JudgeError(f"the model's chat template takes no single question: {error}") from error
-    before, place, after = str(text).partition(_PLACE)
+    marks = reasoning_marks(tokenizer)
+    before, place, after = (str(text) if marks is None else marks.closed(str(text))).partition(_PLACE)
     if not place:
         raise JudgeError("the model's chat template does not show what its user says, so it cannot be asked to judge")
     return before, after

@@ -1,0 +1,95 @@
+"""What a model reasons before it answers: leading tokens of an answer that are no part of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, Literal
+
+from ewe.engine.detokenizer import Detokenizer
+from ewe.text.reasoning import ReasoningMarks, reasoning_marks
+
+_NEAR = 8  # Tokens at the end of a prompt among which its last mark stands, if it is one of the chat template.
+
+
+class Reasoning:
+    """Takes the tokens of one answer until the model has reasoned; the text begins behind the white space after that.
+
+    is_open: whether the prompt ends where the model begins to reason; else it may begin with its first token.
+    """
+
+    def __init__(self, marks: ReasoningMarks, tokenizer: Any, is_open: bool) -> None:
+        self._marks, self._tokenizer, self._is_open = marks, tokenizer, is_open
+        self._begin()
+
+    def _begin(self) -> None:
+        self._state: Literal["to come", "open", "white space", "over"] = "open" if self._is_open else "to come"
+        self._ids: list[int] = []
+        self._detokenizer = Detokenizer(self._tokenizer, ())
+
+    @property
+    def text(self) -> str:
+        """What has been reasoned so far, without the marks and the white space beside them."""
+        return self.text_from(0)
+
+    def text_from(self, begin: int) -> str:
+        """The text from a code point on."""
+        return self._detokenizer.text_from(begin).rstrip()
+
+    @property
+    def num_tokens(self) -> int:
+        """How many tokens of the answer belong to it, marks and white space included."""
+        return len(self._ids)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the next token belongs to it unless it is the mark behind it."""
+        return self._state == "open"
+
+    def takes(self, token_id: int) -> bool:
+        """Whether the answer's next token belongs to it; then it is noted."""
+        match self._state:
+            case "open" if token_id == self._marks.end_id:
+                self._state = "white space"
+            case "open":
+                if self._detokenizer.length or not self._is_white_space(token_id):
+                    self._detokenizer.append(token_id)
+            case "to come" if token_id == self._marks.begin_id:
+                self._state = "open"
+            case "white space" if self._is_white_space(token_id):
+                pass
+            case _:
+                self._state = "over"
+                return False
+        self._ids.append(token_id)
+        return True
+
+    def truncate(self, num_tokens: int) -> None:
+        """Forgets all but the first `num_tokens` tokens of the answer."""
+        if num_tokens < len(self._ids):
+            kept = self._ids[:num_tokens]
+            self._begin()
+            for token_id in kept:
+                self.takes(token_id)
+
+    def end(self) -> None:
+        """Ends it: what follows is text, whoever writes it."""
+        self._state = "over"
+
+    def fork(self) -> Reasoning:
+        """A second one in the same state."""
+        twin = copy(self)
+        twin._ids, twin._detokenizer = list(self._ids), self._detokenizer.fork()
+        return twin
+
+    def _is_white_space(self, token_id: int) -> bool:
+        return not self._tokenizer.decode([token_id]).strip()
+
+
+def reasoning_after(tokenizer: Any | None, prompt_ids: Sequence[int]) -> Reasoning | None:
+    """That of an answer to a prompt; None where the model has no marks, or the prompt says that it is not to reason."""
+    marks = reasoning_marks(tokenizer)
+    if marks is None:
+        return None
+    last = next((one for one in reversed(prompt_ids[-_NEAR:]) if one in (marks.begin_id, marks.end_id)), None)
+    return None if last == marks.end_id else Reasoning(marks, tokenizer, is_open=last == marks.begin_id)
