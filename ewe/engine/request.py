@@ -84,9 +84,9 @@ class TokenizedRequest:
     """A request that has been checked; its `n` answers share it.
 
     original: the request as it was stated. prompt: its text; question: what retrieval and verification are told of it,
-    under its topic. prefix_ids: the prompt up to its memory, which is encoded apart and shared (design 2.6), empty
-    where units are bare; prompt_ids: the rest. start_position: the rotary position of the rest's first token (design
-    2.2). max_tokens: how many may be generated. memory: whose long-term memories it may use.
+    under its topic. prefix_ids: the prompt up to its memory, which is encoded apart and shared (architecture.md, 2),
+    empty where units are bare; prompt_ids: the rest. start_position: the rotary position of the rest's first token.
+    max_tokens: how many may be generated. memory: whose long-term memories it may use.
     """
 
     id: str

@@ -29,7 +29,7 @@ class Layout:
 
 
 def parallel_layout(example: Example, unit_tokens: int) -> Layout:
-    """Units side by side after the prefix; rest and answer at P + unit_tokens (design 2.6), or at P without memory."""
+    """Units side by side after the prefix; rest and answer at P + unit_tokens, or at P without memory."""
     start = len(example.prefix)
     tail = example.rest + example.target
     context = start + (unit_tokens if example.in_memory else 0)

@@ -1,4 +1,4 @@
-"""Memory inside chats and raw prompts (design 2.6) through LLM: against the literal form, and what cannot be split."""
+"""Memory inside chats and raw prompts through LLM: against the literal form, and what cannot be split."""
 
 from __future__ import annotations
 

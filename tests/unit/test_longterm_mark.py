@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ewe.longterm.scoring import mark
 from ewe.longterm.scoring.mark import PRESETS, MRSWeights, feedback_score, relevance, relevance_as_written
 
-TABLE_7 = [  # total, correct, incorrect, TS, PS, PS threshold, retained, as printed in mark.txt
+TABLE_7 = [  # total, correct, incorrect, TS, PS, PS threshold, retained, as printed in the MARK paper
     (1, 0, 1, "0.24", "0.67", "0.65", True),
     (2, 0, 2, "0.225", "0.67", "0.66", True),
     (3, 0, 3, "0.21", "0.67", "0.66", True),

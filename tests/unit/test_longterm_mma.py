@@ -157,7 +157,7 @@ def test_a_contradiction_counts_in_both_directions():
     assert support[0, 1] == support[1, 0] == -1.0
 
 
-# Means over three seeds of 500 questions, as counts over all 1,500 (mma.txt, tables 3 and 6); tables 7 and 8: 1,542.
+# Means over three seeds of 500 questions, as counts over all 1,500 (its tables 3 and 6); tables 7 and 8: 1,542.
 FEVER = Outcomes(588, 233, 311, 368)
 LOCOMO = {
     "MIRIX": Outcomes(1190, 317, 3, 32),

@@ -1,4 +1,4 @@
-"""What sets a passage's veracity on the way in: mma.txt, equations 1 to 5, against loops."""
+"""What sets a passage's veracity on the way in: the MMA paper, equations 1 to 5, against loops."""
 
 import math
 from datetime import date

@@ -1,4 +1,4 @@
-"""The training attention against the literal eq. 1 of ewe.txt, in float64."""
+"""The training attention against the literal eq. 1 of the EWE paper, in float64."""
 
 import random
 import sys

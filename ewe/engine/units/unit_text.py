@@ -186,7 +186,7 @@ def _without_field(before: str, after: str, is_last: bool) -> tuple[str, str]:
 
 
 def unit_weight(veracity: float, mode: VeracityMode, power: float) -> float | None:
-    """The weight w > 0 of a unit whose source has this veracity in [0, 1], or None: keep it out (design 2.5).
+    """The weight w > 0 of a unit whose source has this veracity in [0, 1], or None: keep it out.
 
     off: w = 1; linear: w = veracity; power: w = veracity ** power. Veracity 0, or a power of it too small for a float,
     keeps the unit out. Raises ValueError for a veracity outside [0, 1].

@@ -1,4 +1,4 @@
-"""The working memory of one sequence: two lanes of weighted units, first in, first out (design 2.3)."""
+"""The working memory of one sequence: two lanes of weighted units, first in, first out (architecture.md, 6)."""
 
 import math
 from dataclasses import dataclass

@@ -40,13 +40,13 @@ class Outcomes(NamedTuple):
 
 
 def selective_score(outcomes: Outcomes, reward: float = 0.2) -> float:
-    """(right + due abstentions + alpha undue abstentions) / total, in [0, 1] (mma.txt, table 3)."""
+    """(right + due abstentions + alpha undue abstentions) / total, in [0, 1] (the MMA paper, table 3)."""
     undue = reward * outcomes.undue_abstentions
     return (outcomes.right + outcomes.due_abstentions + undue) / outcomes.total
 
 
 def utility(outcomes: Outcomes, penalty: float = 1.0, reward: float = 0.2) -> float:
-    """right - lambda wrong + r abstentions, not divided by the number of questions (mma.txt, tables 7 and 8)."""
+    """right - lambda wrong + r abstentions, not divided by the number of questions (the MMA paper, tables 7 and 8)."""
     abstained = outcomes.due_abstentions + outcomes.undue_abstentions
     return outcomes.right - penalty * outcomes.wrong + reward * abstained
 
@@ -70,7 +70,7 @@ class RiskCoverage(NamedTuple):
 
 
 def risk_coverage(confidences: Sequence[float], right: Sequence[bool]) -> RiskCoverage:
-    """The curve of risk over coverage when all answers of at least a confidence are given (mma.txt, figure 6b).
+    """The curve of risk over coverage when all answers of at least a confidence are given (the MMA paper, figure 6b).
 
     confidences: any finite numbers; right: whether each answer is; same length, at least one. Equal confidences are
     answered together, so the curve does not depend on the order of the answers.

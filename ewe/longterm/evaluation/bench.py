@@ -77,7 +77,7 @@ class Bench:
         raise NotImplementedError
 
     def plot(self, findings: Sequence[Finding], path: Path) -> None:
-        """Draws what was found into a PNG file: risk over coverage (mma.txt, figure 6b), a line per system."""
+        """Draws what was found into a PNG file: risk over coverage (the MMA paper, figure 6b), a line per system."""
         curves = {system: risk_curve(own) for system, own in by_system(findings).items()}
         lines = {system: (curve.coverage.tolist(), curve.risk.tolist()) for system, curve in curves.items()}
         save_curves([Curves("coverage", "risk", lines)], path)

@@ -98,7 +98,7 @@ def summarise_locomo(systems: Sequence[str], answers: Sequence[LoCoMoAnswer], ba
 
 
 def selective_rows(systems: Sequence[str], answers: Sequence[LoCoMoAnswer]) -> list[SelectiveRow]:
-    """A row for every system with memories: whether confidence ranks right answers over wrong ones (mma.txt, 6b).
+    """A row for every system with memories: whether confidence ranks right answers over wrong ones (the MMA paper, 6b).
 
     Right is a contained answer; of an adversarial question no answer is right but an abstention.
     """

@@ -1,4 +1,4 @@
-"""MARK's experiments 1 to 4 on MedMCQA, with its builder and search services around a model (mark.txt, 2 and 3)."""
+"""MARK's experiments 1 to 4 on MedMCQA (its paper, 2 and 3), with its builder and search services around a model."""
 
 import time
 import zlib

@@ -1,4 +1,4 @@
-"""MARK's scores of an answer against a reference: ICS, KPCS, AICS and the study of alpha (mark.txt, 2.2)."""
+"""MARK's scores of an answer against a reference: ICS, KPCS, AICS and the study of alpha (the MARK paper, 2.2)."""
 
 from collections.abc import Callable, Sequence
 
@@ -33,7 +33,7 @@ def sentences(text: str) -> list[str]:
 
 
 def coverage_scores(expected: str, generated: str, similarity: Similarity) -> tuple[float, float]:
-    """ICS as printed, and ours (mark.txt, 2.2.1); 0 where either text holds no sentence.
+    """ICS as printed, and ours (the MARK paper, 2.2.1); 0 where either text holds no sentence.
 
     As printed: pairs of highly similar sentences over the number of generated ones, above 1 where sentences repeat.
     Ours, in [0, 1]: the share of the expected sentences to which a generated one is highly similar.
@@ -62,14 +62,14 @@ def key_points(text: str) -> list[str]:
 
 
 def key_point_coverage(expected: str, generated: str) -> float:
-    """KPCS = N_CKP / N_ERKP, in [0, 1] (mark.txt, 2.2.2): key points of which every word is said; 0 without any."""
+    """KPCS = N_CKP / N_ERKP, in [0, 1] (the MARK paper, 2.2.2): key points said in every word; 0 without any."""
     spoken = set(words(generated))
     points = key_points(expected)
     return sum(spoken.issuperset(point.split()) for point in points) / len(points) if points else 0.0
 
 
 def information_capture(coverage: float, key: float, alpha: float = ALPHA) -> float:
-    """AICS = alpha ICS + (1 - alpha) KPCS (mark.txt, 2.2.3)."""
+    """AICS = alpha ICS + (1 - alpha) KPCS (the MARK paper, 2.2.3)."""
     return alpha * coverage + (1.0 - alpha) * key
 
 

@@ -22,7 +22,7 @@ _LETTER = re.compile(r"\b([A-D])\b")
 _REFERENCE = re.compile(r"\b(ref|reference|page no|pg)\b", re.IGNORECASE)
 _MOST_NOTE = 500
 _EXPERT = "The expert says:"
-_TOP_N = 20  # memories of each kind that are re-ranked (mark.txt, 1.2)
+_TOP_N = 20  # memories of each kind that are re-ranked (the MARK paper, 1.2)
 _DEPTH = 10 * _TOP_N  # The search knows no kinds: so many memories are looked through for twenty of each.
 
 

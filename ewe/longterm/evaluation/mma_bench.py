@@ -33,7 +33,7 @@ STEPS = (
 TEXT_SIGNALS = {"A": FALSE, "B": FALSE, "C": FALSE, "D": TRUE}
 """S_text: what words alone say of the claim, by logic type; in D nobody but the unreliable user says anything."""
 IMAGE_SIGNALS = {"A": FALSE, "B": TRUE, "C": UNKNOWN, "D": UNKNOWN}
-"""S_vis: what the picture says of it (mma.txt, under eq. 6)."""
+"""S_vis: what the picture says of it (the MMA paper, under eq. 6)."""
 
 _WORD = re.compile(r"\b(TRUE|FALSE|UNKNOWN)\b", re.IGNORECASE)
 _WAGER = re.compile(r"\b(TRUE|FALSE|UNKNOWN)\b\W{0,3}(\d+(?:\.\d+)?)", re.IGNORECASE)

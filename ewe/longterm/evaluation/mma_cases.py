@@ -1,6 +1,6 @@
 """Cases after MMA-Bench: half a year of dialogue with a reliable and an unreliable user, whose truth is known.
 
-Ten sessions in four phases (mma.txt, 3.3); what the pictures show makes the logic type (table 2).
+Ten sessions in four phases (the MMA paper, 3.3); what the pictures show makes the logic type (table 2).
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Selective answering on FEVER and LoCoMo: what it is worth to abstain (mma.txt, appendices B and C)."""
+"""Selective answering on FEVER and LoCoMo: what it is worth to abstain (the MMA paper, appendices B and C)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from ewe.longterm.evaluation.selective_sets import Item, Query, fever_items, loc
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.protocol import REFUTED, SUPPORTED, Judge
 
-_FEVER_CLAIMS = 500  # mma.txt, appendix B
+_FEVER_CLAIMS = 500  # the MMA paper, appendix B
 _ALPHAS = tuple(step / 10 for step in range(11))
 _STAKES = {"": (1.0, 0.2), "_strict": (2.0, 0.5)}  # lambda and r of tables 7 and 8
 _MAX_RISK = 0.3

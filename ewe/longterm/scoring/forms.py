@@ -105,12 +105,12 @@ def bayesian_as_written(
 
 
 def first_trust(memory: Memory, related: Sequence[Relation]) -> tuple[float, float]:
-    """TS_init of mark.txt, appendix 1, whoever says it; u as everywhere."""
+    """TS_init of the MARK paper, appendix 1, whoever says it; u as everywhere."""
     return mark.INITIAL_TRUST, verimem.recall_uncertainty(mark.INITIAL_TRUST)
 
 
 def trust_after(memory: Memory, judgements: NDArray[np.floating], reliability: Sequence[float], now: float) -> float:
-    """TS_t of mark.txt, appendix 1, a validation after the other; the stored veracity is TS_{t-1}.
+    """TS_t of the MARK paper, appendix 1, a validation after the other; the stored veracity is TS_{t-1}.
 
     What neither supports nor refutes is no validation.
     """

@@ -1,4 +1,4 @@
-"""MARK: memories put in order by use, age, similarity and feedback (mark.txt, 1.2), and which are kept (appendix 1)."""
+"""MARK: memories put in order by use, age, similarity and feedback (its paper, 1.2); which are kept (appendix 1)."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 EPSILON = 0.01
-"""The small fraction beside the age in days (mark.txt, 1.2)."""
+"""The small fraction beside the age in days (the MARK paper, 1.2)."""
 HISTORY, VALIDATED_WEIGHT, TOTAL_WEIGHT = 0.8, 1.0, 4.0
 """alpha of the trust score and its smoothing weights w_v and w_s, as in table 7."""
 INCORRECT_PENALTY, PERSISTENCE_SCALE = 0.5, 0.85
@@ -34,7 +34,7 @@ PRESETS = {
     "similarity_feedback": MRSWeights(0.05, 0.10, 0.55, 0.30),
     "balanced": MRSWeights(0.20, 0.20, 0.50, 0.10),
 }
-"""The seven weightings of mark.txt, 1.2, under short names, as printed."""
+"""The seven weightings of the MARK paper, 1.2, under short names, as printed."""
 
 
 def feedback_score(correct: int, incorrect: int) -> int:
@@ -49,7 +49,7 @@ def relevance_as_written(
     similarities: NDArray[np.floating],
     feedback: NDArray[np.integer],
 ) -> NDArray[np.float64]:
-    """MRS = a RC + b / (Rec + eps) + c SS + d FS, then scaled to [0, 1] over the candidates (mark.txt, 1.2).
+    """MRS = a RC + b / (Rec + eps) + c SS + d FS, then scaled to [0, 1] over the candidates (the MARK paper, 1.2).
 
     All [n]: recall counts >= 0, ages in days (below 0 counts as 0), similarities, feedback in {-1, 0, 1}. Returns
     float64 [n]; all 0 where the candidates are equal.

@@ -38,7 +38,7 @@ class MMAWeights(NamedTuple):
         return np.asarray(weights / weights.sum())
 
     def ablated(self, mode: Ablation) -> MMAWeights:
-        """Without consensus ("st"), without time ("cs") or without source ("tc"), as mma.txt tables 5, 6 and 8."""
+        """Without consensus ("st"), without time ("cs") or without source ("tc"), as in its tables 5, 6 and 8."""
         return MMAWeights(*(weight * kept for weight, kept in zip(self, ABLATIONS[mode], strict=True)))
 
 
