@@ -491,3 +491,12 @@ def test_hostile_texts_run_nothing(page: Any) -> None:
     assert page.evaluate("document.querySelectorAll('img').length") == 0
     assert page.evaluate("[...document.querySelectorAll('a')].filter((a) => a.protocol === 'javascript:').length") == 0
     assert "<script>" in page.locator("#prompt").inner_text()
+
+
+def test_a_model_that_reasons_is_said_to(page: Any) -> None:
+    script = """() => {
+      const run = new Run('Why?', {});
+      for (const event of eventsOf({ choices: [{ delta: { reasoning_content: 'So.' } }] })) run.apply(event);
+      return [run.doing, run.text];
+    }"""
+    assert page.evaluate(script) == ["reasoning", ""]

@@ -78,6 +78,8 @@ class Run {
 
   on_retrieving() { this.doing = 'looking for passages'; }
 
+  on_reasoning() { this.doing = 'reasoning'; }
+
   on_asking({ step }) { this.doing = `asking the model: ${step}`; }
 
   on_checking(check) {

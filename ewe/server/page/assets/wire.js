@@ -67,6 +67,7 @@ async function* answerEvents(request, key, signal) {
 
 function* eventsOf(chunk) {
   const [choice] = chunk.choices ?? [];
+  if (choice?.delta?.reasoning_content) yield { kind: 'reasoning', data: {} };
   if (choice?.delta?.content) yield { kind: 'text', data: { text: choice.delta.content } };
   if (choice?.finish_reason) yield { kind: 'finished', data: { reason: choice.finish_reason } };
   if (chunk.ewe?.event) yield { kind: chunk.ewe.event, data: chunk.ewe.data ?? {}, time_s: chunk.ewe.time_s };
