@@ -49,7 +49,8 @@ class Played:
     """Answers every question with the recorded run; `requests` holds what was asked.
 
     key: asks for it. gate: answers stop until it is opened, before the event `held` (its kind, and the how many-th it
-    is): the last sentence, if a test does not say otherwise. refusals: statuses with messages that come first.
+    is): the last sentence, if a test does not say otherwise. reasons: whether the model reasons before each draft.
+    refusals: statuses with messages that come first.
     """
 
     key: str = ""
@@ -57,6 +58,7 @@ class Played:
     gate: threading.Event = field(default_factory=threading.Event)
     held: tuple[str, int] = ("sentence", 6)
     refusals: list[tuple[int, str, dict[str, str]]] = field(default_factory=list)
+    reasons: bool = False
     breaks: bool = False
     is_empty: bool = False
     disconnected: threading.Event = field(default_factory=threading.Event)
@@ -107,6 +109,8 @@ class Played:
         seen: Counter[str] = Counter()
         for event in [] if self.is_empty else stream_events():
             seen[event.kind] += 1
+            if self.reasons and event.kind == "draft":
+                yield record({"choices": [{"index": 0, "delta": {"reasoning_content": "She was born."}}]})
             while (event.kind, seen[event.kind]) == self.held and not self.gate.is_set():
                 await asyncio.sleep(0.02)
             if self.breaks and seen["sentence"] == 3:

@@ -493,10 +493,11 @@ def test_hostile_texts_run_nothing(page: Any) -> None:
     assert "<script>" in page.locator("#prompt").inner_text()
 
 
-def test_a_model_that_reasons_is_said_to(page: Any) -> None:
-    script = """() => {
-      const run = new Run('Why?', {});
-      for (const event of eventsOf({ choices: [{ delta: { reasoning_content: 'So.' } }] })) run.apply(event);
-      return [run.doing, run.text];
-    }"""
-    assert page.evaluate(script) == ["reasoning", ""]
+def test_a_model_that_reasons_is_said_to(page: Any, played: Played) -> None:
+    played.reasons, played.held = True, ("draft", 1)
+    played.gate.clear()
+    ask(page)
+    expect(page.locator("#doing")).to_have_text("reasoning", ignore_case=True)
+    played.gate.set()
+    expect(page.locator("#tools")).to_be_visible()
+    assert shown(page) == SENTENCES
