@@ -101,6 +101,9 @@ class MemoryManager:
         for pending in sequence.schedule.pending_units:
             assert pending.encoded is not None
             sequence.sources[pending.passage.id] = pending.passage
+            num_tokens = len(pending.unit_text.token_ids)
+            sequence.stats.unit_tokens += num_tokens
+            sequence.stats.unit_tokens_cached += num_tokens if pending.was_cached else 0
             if pending.lane is None:
                 self.cache.release(pending.encoded)
                 continue

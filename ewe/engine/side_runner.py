@@ -20,7 +20,7 @@ from ewe.types import Passage, Query, VerificationResult
 
 _SUMMED = (
     "prompt_tokens", "prefix_tokens_encoded", "passes", "decode_s", "refreshes", "units_encoded", "unit_tokens_encoded",
-    "units_loaded",
+    "units_loaded", "unit_tokens", "unit_tokens_cached",
 )  # fmt: skip
 
 

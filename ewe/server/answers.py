@@ -46,19 +46,27 @@ def stop_string(generation: Generation, stops: Sequence[str], tokenizer: Any) ->
 
 
 def usage(generations: Sequence[Generation]) -> schemas.Usage:
-    """Tokens of one request: each prompt once, and all that was written, taken back or not."""
+    """Tokens of one request: each prompt once, units that were read, and all that was written, taken back or not."""
     prompt = sum(item.stats.prompt_tokens for item in generations if item.index == 0)
+    prompt += sum(item.stats.unit_tokens for item in generations)
+    cached = sum(item.stats.unit_tokens_cached for item in generations)
     discarded = sum(item.stats.tokens_discarded for item in generations)
     reasoning = sum(item.stats.reasoning_tokens for item in generations)
-    return counted(prompt, sum(item.stats.tokens_kept for item in generations) + discarded, discarded, reasoning)
+    return counted(
+        prompt, sum(item.stats.tokens_kept for item in generations) + discarded, discarded, reasoning, cached
+    )
 
 
-def counted(prompt: int, written: int, discarded: int, reasoning: int = 0) -> schemas.Usage:
-    """The counts for prompts and answers of so many tokens, of which so many were taken back or came before answers."""
+def counted(prompt: int, written: int, discarded: int, reasoning: int = 0, cached: int = 0) -> schemas.Usage:
+    """The counts for prompts and answers of so many tokens.
+
+    Of what was written so much was taken back, or came before answers; of the prompts so much had been encoded before.
+    """
     return schemas.Usage(
         prompt_tokens=prompt,
         completion_tokens=written,
         total_tokens=prompt + written,
+        prompt_tokens_details=schemas.PromptTokensDetails(cached_tokens=cached),
         completion_tokens_details=schemas.CompletionTokensDetails(
             reasoning_tokens=reasoning, rejected_prediction_tokens=discarded
         ),

@@ -149,6 +149,7 @@ class _Answer(StreamedAnswer):
 
     async def _ended(self, generation: Generation, blocks: list[answers.AnswerBlock]) -> answers.MessageResponse:
         counted = usage([generation])
+        cached = counted.prompt_tokens_details.cached_tokens
         stop = stop_string(generation, self._stops, self._service.engine.prompts.tokenizer)
         ended: answers.StopReason = "end_turn" if generation.finish_reason == "stop" else "max_tokens"
         return self._opening.model_copy(
@@ -157,7 +158,9 @@ class _Answer(StreamedAnswer):
                 "stop_reason": "stop_sequence" if stop is not None else ended,
                 "stop_sequence": stop,
                 "usage": answers.MessageUsage(
-                    input_tokens=counted.prompt_tokens, output_tokens=counted.completion_tokens
+                    input_tokens=counted.prompt_tokens - cached,
+                    output_tokens=counted.completion_tokens,
+                    cache_read_input_tokens=cached,
                 ),
                 "ewe": await self._result([generation]),
             }

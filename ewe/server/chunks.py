@@ -37,6 +37,7 @@ class ChunkedAnswer(StreamedAnswer):
         self._unfinished = run.num_choices
         self._offsets = [0] * run.num_choices  # where each answer begins in the text of its choice
         self._counts: dict[int, tuple[int, int]] = {}  # by choice the tokens written and taken back so far
+        self._ended: list[Generation] = []
 
     @abstractmethod
     async def _last_choice(self, index: int, generation: Generation) -> dict[str, Any]:
@@ -77,6 +78,7 @@ class ChunkedAnswer(StreamedAnswer):
         self._unfinished -= 1
         kept, discarded = generation.stats.tokens_kept, generation.stats.tokens_discarded
         self._counts[choice] = kept + discarded, discarded
+        self._ended.append(generation)
         more = {} if self._unfinished else {"ewe": await self._result(self._run.generations, self._offsets)}
         return self._chunk([await self._last_choice(choice, generation)], **more)
 
@@ -87,6 +89,8 @@ class ChunkedAnswer(StreamedAnswer):
     def _usage_so_far(self) -> Usage | None:
         if not self._wants_usage_so_far:
             return None
+        if len(self._ended) == self._run.num_choices:
+            return usage(self._ended)
         prompt = sum(opened.request.num_prompt_tokens for opened in self._run.opened)
         written, discarded = (sum(counts) for counts in zip((0, 0), *self._counts.values(), strict=True))
         return counted(prompt, written, discarded)

@@ -124,6 +124,7 @@ def _usage(generation: Generation) -> schemas.ResponseUsage:
     rejected = counted.completion_tokens_details.rejected_prediction_tokens
     return schemas.ResponseUsage(
         input_tokens=counted.prompt_tokens,
+        input_tokens_details=schemas.InputTokensDetails(cached_tokens=counted.prompt_tokens_details.cached_tokens),
         output_tokens=counted.completion_tokens,
         output_tokens_details=schemas.OutputTokensDetails(
             reasoning_tokens=counted.completion_tokens_details.reasoning_tokens, rejected_prediction_tokens=rejected

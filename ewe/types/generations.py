@@ -52,7 +52,8 @@ class GenerationStats:
     passes, decode_s: forward passes that this request took part in, and their wall time; verification_wait_s and
     retrieval_wait_s are the times in which the request stood still for them. Under a policy that asks several times
     for one answer all but tokens_kept, sentences and total_s are sums over what was asked, and whatever did not become
-    the answer was discarded. reasoning_tokens: those of tokens_kept that the model reasoned with before it answered.
+    the answer was discarded. unit_tokens: of all units that were read; unit_tokens_cached: of those whose keys and
+    values were there already. reasoning_tokens: those of tokens_kept that the model reasoned with before it answered.
     """
 
     prompt_tokens: int = 0
@@ -68,6 +69,8 @@ class GenerationStats:
     units_loaded: int = 0
     units_encoded: int = 0
     unit_tokens_encoded: int = 0
+    unit_tokens: int = 0
+    unit_tokens_cached: int = 0
     tokens_copied: int = 0
     passes: int = 0
     decode_s: float = 0.0

@@ -85,5 +85,5 @@ def test_the_server(llm: LLM) -> None:
     assert control_of(llm, told) == [ASSISTANT, ASSISTANT]
     assert control_of(llm, raw) == ["<eos>", ASSISTANT, "<tool_call>"]
     assert control_of(llm, split) == [ASSISTANT]
-    assert chat["usage"]["prompt_tokens"] == len(told)
+    assert chat["ewe"]["stats"]["prompt_tokens"] == len(told)
     assert response["status"] == "completed"

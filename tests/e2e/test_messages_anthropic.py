@@ -102,7 +102,9 @@ def test_search_results_are_cited_by_their_blocks(client: Any) -> None:
     }
     assert (message.role, message.stop_reason, message.stop_sequence) == ("assistant", "end_turn", None)
     stats = message.ewe["stats"]
-    assert message.usage.input_tokens == stats["prompt_tokens"]
+    read = stats["prompt_tokens"] + stats["unit_tokens"]
+    assert message.usage.input_tokens + message.usage.cache_read_input_tokens == read
+    assert message.usage.cache_read_input_tokens == stats["unit_tokens_cached"]
     assert message.usage.output_tokens == stats["tokens_kept"] + stats["tokens_discarded"]
 
 
@@ -177,7 +179,7 @@ def test_a_conversation_goes_on_with_what_was_answered(client: Any) -> None:
     request = asked(*BROUGHT, system="Be brief.", extra_body={"temperature": 0.5, "top_k": 3, "top_p": 0.9})
     request["messages"] += [first.to_param(), {"role": "user", "content": "Where did Nurim Nurner study?"}]
     second = client.messages.create(**request)
-    assert second.usage.input_tokens > first.usage.input_tokens
+    assert second.ewe["stats"]["prompt_tokens"] > first.ewe["stats"]["prompt_tokens"]
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_the_server_streams_an_answer_to_the_real_client() -> None:
             answer = api.chat.completions.create(**body)
             chunks = list(api.chat.completions.create(**body, stream=True, extra_body={"ewe": {"events": True}}))
     assert answer.choices[0].message.content == expected.text
-    assert answer.usage.prompt_tokens == expected.stats.prompt_tokens
+    assert answer.usage.prompt_tokens == expected.stats.prompt_tokens + expected.stats.unit_tokens
     assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == expected.text
     told = [chunk.ewe["event"] for chunk in chunks if "event" in (getattr(chunk, "ewe", None) or {})]
     assert {"retrieving", "retrieval", "asking"} <= set(told)

@@ -76,7 +76,7 @@ def test_an_answer_comes_with_its_citations(responses: Any, expected: Generation
     cited = {(note.start_index, note.end_index, note.url) for note in message.content[0].annotations}
     assert cited == citations(expected) != set()
     stats = expected.stats
-    assert response.usage.input_tokens == stats.prompt_tokens
+    assert response.usage.input_tokens == stats.prompt_tokens + stats.unit_tokens
     assert response.usage.output_tokens == stats.tokens_kept + stats.tokens_discarded
     told = response.ewe if isinstance(response.ewe, dict) else response.ewe.model_dump()
     assert [sentence["verdict"] for sentence in told["sentences"]] == [s.verdict for s in expected.sentences]
@@ -126,7 +126,7 @@ def test_a_conversation_goes_on_with_what_was_answered(responses: Any) -> None:
     said = [{"role": "user", "content": QUESTION}, *[item.model_dump() for item in first.output]]
     more = [*said, {"role": "user", "content": "Go on."}]
     second = responses.create(model="builtin", input=more, max_output_tokens=5)
-    assert second.usage.input_tokens > first.usage.input_tokens
+    assert second.ewe["stats"]["prompt_tokens"] > first.ewe["stats"]["prompt_tokens"]
 
 
 def test_documents_fill_the_memory(responses: Any) -> None:

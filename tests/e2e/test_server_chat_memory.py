@@ -39,7 +39,7 @@ def test_chats(llm: LLM, url: str) -> None:
     assert expected.prompt.startswith("<user>Context: ")
     answer = post(f"{url}/chat/completions", messages=RIVER).json()
     assert answer["choices"][0]["message"]["content"] == expected.text
-    assert answer["usage"]["prompt_tokens"] == expected.stats.prompt_tokens
+    assert answer["usage"]["prompt_tokens"] == expected.stats.prompt_tokens + expected.stats.unit_tokens
     response = http.post(
         f"{url}/responses",
         json={"model": "tiny", "input": "The river", "max_output_tokens": 10, "documents": DOCUMENTS, "temperature": 0},
@@ -52,7 +52,7 @@ def test_raw_prompts(llm: LLM, url: str) -> None:
     [expected] = llm.generate(prompt, TEN, PASSAGES)
     answer = post(f"{url}/completions", prompt=prompt, echo=True).json()
     assert answer["choices"][0]["text"] == "Read: The river" + expected.text
-    assert answer["usage"]["prompt_tokens"] == expected.stats.prompt_tokens
+    assert answer["usage"]["prompt_tokens"] == expected.stats.prompt_tokens + expected.stats.unit_tokens
     for wrong, problem in (
         ({"prompt": "{memory} {memory} a"}, "more than once"),
         ({"prompt": prompt, "echo": True, "logprobs": 1}, "prompt_logprobs"),

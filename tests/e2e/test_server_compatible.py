@@ -219,7 +219,7 @@ def test_tokens_are_those_that_the_engine_gets(client: Any, served: Any) -> None
     back = served.post("/detokenize", json={"tokens": bare["tokens"]}).json()
     assert back == {"prompt": PROMPT}
     answer = client.chat.completions.create(model="builtin", messages=MESSAGES, max_tokens=1)
-    assert answer.usage.prompt_tokens == prompt_tokens(served)
+    assert answer.ewe["stats"]["prompt_tokens"] == prompt_tokens(served)
 
 
 @pytest.mark.parametrize(

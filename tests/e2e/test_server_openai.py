@@ -58,7 +58,7 @@ def test_a_chat_answer_is_the_engines(client: Any, expected: Any) -> None:
     [choice] = answer.choices
     assert (choice.message.content, choice.finish_reason) == (expected.text, "length")
     kept, discarded = expected.stats.tokens_kept, expected.stats.tokens_discarded
-    assert answer.usage.prompt_tokens == expected.stats.prompt_tokens
+    assert answer.usage.prompt_tokens == expected.stats.prompt_tokens + expected.stats.unit_tokens
     assert answer.usage.completion_tokens == kept + discarded
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + kept + discarded
     assert answer.usage.completion_tokens_details.rejected_prediction_tokens == discarded
@@ -144,7 +144,8 @@ def test_every_chunk_says_the_counts_of_then(client: Any, expected: Any, events:
     stats = expected.stats
     assert whole.usage.completion_tokens == 2 * (stats.tokens_kept + stats.tokens_discarded)
     assert whole.usage.completion_tokens_details.rejected_prediction_tokens == 2 * stats.tokens_discarded
-    assert {chunk.usage.prompt_tokens for chunk in chunks} == {stats.prompt_tokens}
+    assert chunks[0].usage.prompt_tokens == stats.prompt_tokens
+    assert whole.usage.prompt_tokens >= stats.prompt_tokens + stats.unit_tokens  # the second answer reads more
     texts = ["", ""]
     for choice in (choice for chunk in chunks for choice in chunk.choices):
         texts[choice.index] += choice.delta.content or ""
@@ -204,7 +205,9 @@ def test_text_completions(client: Any, llm: LLM) -> None:
     answer = client.completions.create(model="builtin", prompt=prompts, n=2, logprobs=2, **SAMPLED)
     assert [choice.text for choice in answer.choices] == [item.text for item in wanted]
     assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
-    assert answer.usage.prompt_tokens == wanted[0].stats.prompt_tokens + wanted[2].stats.prompt_tokens
+    prompts_and_units = wanted[0].stats.prompt_tokens + wanted[2].stats.prompt_tokens
+    prompts_and_units += sum(item.stats.unit_tokens for item in wanted)
+    assert answer.usage.prompt_tokens == prompts_and_units
     for choice, item in zip(answer.choices, wanted, strict=True):
         assert choice.logprobs.token_logprobs == pytest.approx(list(item.logprobs), abs=1e-5)
         assert "".join(choice.logprobs.tokens).startswith(choice.text)
@@ -248,6 +251,19 @@ def test_documents_fill_the_memory(client: Any) -> None:
     )
     [source] = [item for item in answer.ewe["sources"] if item["title"] == "Paper"]
     assert (source["url"], source["veracity"], source["score"]) == ("https://a.example", 0.5, None)
+
+
+def test_units_count_as_tokens_of_the_prompt(client: Any) -> None:
+    def counts(text: str) -> tuple[int, int]:
+        more: Any = {"documents": [text], "cache_salt": text, "ewe": {"closed_world": None}}
+        answer = client.chat.completions.create(model="builtin", messages=MESSAGES, max_tokens=1, extra_body=more)
+        return answer.usage.prompt_tokens, answer.usage.prompt_tokens_details.cached_tokens
+
+    text = f"A text of {id(client)} that nobody has read before."
+    first, again, longer = counts(text), counts(text), counts(f"{text} Nor this.")
+    assert first[1] == longer[1] == 0
+    assert again == (first[0], again[1])
+    assert 10 < again[1] < first[0] < longer[0]
 
 
 def test_an_answer_can_be_sent_back(client: Any) -> None:

@@ -56,7 +56,10 @@ class AnswerBlock(AnswerModel):
 
 
 class MessageUsage(AnswerModel):
-    """Token counts; output_tokens: all that were written, those that were taken back too."""
+    """Token counts; output_tokens: all that were written, those that were taken back too.
+
+    cache_read_input_tokens: those of memory units whose keys and values were there already; input_tokens: the others.
+    """
 
     input_tokens: int
     output_tokens: int

@@ -135,12 +135,19 @@ class CompletionTokensDetails(AnswerModel):
     rejected_prediction_tokens: int = 0
 
 
+class PromptTokensDetails(AnswerModel):
+    """cached_tokens: those of memory units whose keys and values were there already."""
+
+    cached_tokens: int = 0
+
+
 class Usage(AnswerModel):
-    """Token counts of one request, over all of its choices; the prompt counts once."""
+    """Token counts of one request, over all of its choices; the prompt counts once, and so do units that were read."""
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
+    prompt_tokens_details: PromptTokensDetails
     completion_tokens_details: CompletionTokensDetails
 
 

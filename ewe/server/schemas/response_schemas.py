@@ -132,9 +132,9 @@ class OutputMessage(AnswerModel):
 
 
 class InputTokensDetails(AnswerModel):
-    """No prompt is taken from a cache or written to one."""
+    """cached_tokens: those of memory units whose keys and values were there already."""
 
-    cached_tokens: Literal[0] = 0
+    cached_tokens: int
     cache_write_tokens: Literal[0] = 0
 
 
@@ -152,7 +152,7 @@ class ResponseUsage(AnswerModel):
     """Token counts of one response."""
 
     input_tokens: int
-    input_tokens_details: InputTokensDetails = InputTokensDetails()
+    input_tokens_details: InputTokensDetails
     output_tokens: int
     output_tokens_details: OutputTokensDetails
     total_tokens: int
