@@ -149,7 +149,7 @@ class ChatTemplate:
         assert self._tokenizer is not None
         more: dict[str, Any] = {"tools": tools} if tools else {}
         if self.reasoning_marks is not None:
-            more["enable_thinking"] = thinks
+            more |= {"enable_thinking": thinks, "thinking": thinks}  # templates call it either
         try:
             return str(
                 self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **more)
