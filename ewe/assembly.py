@@ -189,6 +189,7 @@ def _limits(
         uses_memory=uses_memory,
         copies=copies,
         unchecked=summary.unchecked if summary is not None else "",
+        engine=str(summary or ""),
     )
 
 

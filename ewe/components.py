@@ -114,7 +114,8 @@ def open_datastore(
 ) -> tuple[Retriever | None, DatastoreSummary | None]:
     """The retriever over a datastore by name, path or object, and what it is; None twice for none.
 
-    Raises ConfigError for an object that is neither, DatastoreError for a source that cannot be read.
+    Raises ConfigError for an object that is neither or settings that it hears nothing of, DatastoreError for a source
+    that cannot be read.
     """
     if not _is_given(source):
         return None, None
@@ -127,6 +128,7 @@ def open_datastore(
         if not isinstance(source, Retriever):
             known = ", ".join((*DATASTORES, "a Datastore"))
             raise ConfigError(f"the datastore must be one of {known}, or a Retriever, got {type(source).__name__}")
+        _refuse_unheard(source, settings)
         size = len(source) if isinstance(source, Sized) else None
         return source, DatastoreSummary(type(source).__name__, size, getattr(source, "description", ""))
     opened = connect(source) if is_address(source) else open_passages(source)
@@ -137,6 +139,18 @@ def open_datastore(
     retriever = open_retriever(opened, settings, tell)
     name = public_name(str(source)) if isinstance(source, str | Path) else type(source).__name__
     return retriever, DatastoreSummary(name, len(opened), retriever.description)
+
+
+def _refuse_unheard(retriever: Retriever, settings: RetrievalConfig) -> None:
+    """Raises ConfigError for settings that would change what is found, but of which a given retriever hears nothing."""
+    unset = RetrievalConfig()
+    names = "filters", "reranker", "sources", "half_life_days", "agreement"
+    unheard = [f"retrieval.{name}" for name in names if getattr(settings, name) != getattr(unset, name)]
+    if unheard:
+        raise ConfigError(
+            f"{', '.join(unheard)}: the {type(retriever).__name__} that was given is used as it is: unset them and "
+            "have it do that itself, or give a Datastore"
+        )
 
 
 def open_passages(source: str | Path | PassageSource) -> PassageSource:

@@ -50,6 +50,15 @@ K = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first prompts.", show_default="all")]
 Shard = Annotated[str, typer.Option(metavar="i/n", help="Only every n-th prompt, from the i-th on.")]
+Answers = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        help="What --output of an earlier run wrote: its answers are taken over where prompts and settings are the "
+        "same, to be graded and compared anew.",
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of the first prompt's answer; the next one's is one more.", min=0)]
 
 
@@ -98,6 +107,7 @@ def factuality(
     k: K = None,
     limit: Limit = None,
     shard: Shard = "1/1",
+    answers: Answers = None,
     max_tokens: options.MaxTokens = 1024,
     temperature: options.Temperature = 0.0,
     seed: Seed = 0,
@@ -121,8 +131,9 @@ def factuality(
     )
     items = evaluation.prompts.shard(*parse_shard(shard)).items
     judges.check(evaluation.configs.values())
+    evaluation.refuse_other(judges.as_settings(), shard, output)
     grader = judges.open_grader(settings)
-    run = evaluation.run([Part(items, grader)], judges.as_settings(), shard, output, judges.open_comparer())
+    run = evaluation.run([Part(items, grader)], judges.as_settings(), shard, output, judges.open_comparer(), answers)
     show([run], figures)
 
 

@@ -11,14 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ewe.cli.findings_file import FigureOptions, FindingsFile, content_digest, read_findings, recording, run_settings
+from ewe.cli.findings_file import (
+    FigureOptions,
+    FindingsFile,
+    content_digest,
+    read_findings,
+    recording,
+    refuse_differences,
+    run_settings,
+)
 from ewe.cli.terminal import output_console
 from ewe.components import open_checker, open_datastore, writing_judge
 from ewe.config import Config
 from ewe.config.setting_names import unknown
 from ewe.engine.preflight import preflight
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.evaluation.factuality import RECORDS, Found
+from ewe.evaluation.factuality import RECORDS, Answer, Found
 from ewe.evaluation.prompt_sets import PromptSet
 from ewe.evaluation.systems import Sweep
 from ewe.types.sampling_params import SamplingParams
@@ -136,8 +144,12 @@ class Evaluation:
         shard: str,
         output: Path | None,
         comparer: Completer | None = None,
+        answers: Path | None = None,
     ) -> Run:
-        """Makes whatever `output` does not hold yet. Raises InvalidRequestError for a file of another evaluation."""
+        """Makes whatever `output` does not hold yet. Raises InvalidRequestError for a file of another evaluation.
+
+        answers: an earlier run's file, whose answers are taken over where prompts and settings are the same.
+        """
         from ewe.evaluation.factuality_run import Job, run
         from ewe.evaluation.merged_runs import Run
 
@@ -145,10 +157,20 @@ class Evaluation:
         job = Job(self.config, self.sweep.systems, parts, self.params, self.baseline, comparer)
         with closing(FindingsFile(output, settings, RECORDS)) as findings:
             recorded = Found.of(findings.records)
+            prompts = {item.id for part in parts for item in part.items}
+            for one in [] if answers is None else _answers_of(answers, settings):
+                if one.prompt in prompts and (one.system, one.prompt) not in recorded.answers:
+                    findings.add(one)
+                    recorded.add(one)
             others = job.total_answers() - len(recorded.answers) - 1
             with recording(findings, "answers", job.total(), recorded.num_finished, others) as take:
                 run(job, recorded, take)
         return Run("this run", settings, findings.records)
+
+    def refuse_other(self, judges: Mapping[str, Any], shard: str, output: Path | None) -> None:
+        """Raises InvalidRequestError for a file of another evaluation, before anything is loaded for this one."""
+        if output is not None and output.exists() and output.stat().st_size:
+            refuse_differences(output, read_findings(output, RECORDS)[0], self._written_with(judges, shard))
 
     def _written_with(self, judges: Mapping[str, Any], shard: str) -> dict[str, Any]:
         prompts, systems = self.prompts, {}
@@ -163,6 +185,25 @@ class Evaluation:
             "axis": self.sweep.axis,
             "shard": shard,
         }
+
+
+def _answers_of(path: Path, settings: Mapping[str, Any]) -> list[Answer]:
+    """The answers of an earlier run by systems with the same settings, but for those that could not be had.
+
+    Raises InvalidRequestError if it had other prompts, or all of its systems other settings.
+    """
+    before, records, _ = read_findings(path, RECORDS)
+    if before.get("set", {}).get("content") != settings["set"]["content"]:
+        raise InvalidRequestError(f"--answers: {path} holds no answers to these prompts")
+    differing = {name: about for name, about in settings["systems"].items() if before["systems"].get(name) != about}
+    found = [one for one in records if isinstance(one, Answer) and one.system in settings["systems"]]
+    found = [one for one in found if one.system not in differing and not one.error]
+    if not found:
+        for name in [name for name in differing if name in before["systems"]]:
+            advice = "--answers needs the same settings"
+            refuse_differences(path, before["systems"][name]["settings"], differing[name]["settings"], advice)
+        raise InvalidRequestError(f"--answers: {path} holds no answer of {', '.join(settings['systems'])}")
+    return found
 
 
 def show(runs: Sequence[Run], figures: FigureOptions, baseline: str | None = None) -> None:

@@ -192,11 +192,13 @@ def read_findings(path: Path, kinds: Sequence[type[Record]]) -> tuple[dict[str, 
         raise InvalidRequestError(f"{path} is not what this evaluation wrote; choose another file") from error
 
 
-def refuse_differences(path: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def refuse_differences(
+    path: Path,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    advice: str = "Give the old settings to go on, or choose another --output",
+) -> None:
     """Raises InvalidRequestError for a file that was written with other settings, naming them."""
     changed = list(_differences(old, new)) if old else []
     if changed:
-        raise InvalidRequestError(
-            f"{path} was written with other settings: {'; '.join(changed)}. Give the old settings to go on, or "
-            "choose another --output"
-        )
+        raise InvalidRequestError(f"{path} was written with other settings: {'; '.join(changed)}. {advice}")

@@ -103,6 +103,15 @@ class Config(Settings):
             object.__setattr__(self, "memory", self.memory.model_copy(update={"veracity_weighting": "linear"}))
         return self
 
+    @model_validator(mode="after")
+    def _a_prompt_has_no_weights(self) -> Self:
+        if self.memory.question_passages == "prompt" and self.memory.veracity_weighting != "off":
+            raise ValueError(
+                "memory.question_passages: a prompt knows no weights: set it to units, or memory.veracity_weighting to "
+                "off"
+            )
+        return self
+
     @property
     def judging(self) -> VerificationConfig:
         """`verification`, in which the judge "writer" names the model that writes if it names none."""

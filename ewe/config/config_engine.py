@@ -64,7 +64,7 @@ class ModelConfig(Settings):
 
 
 class MemoryConfig(Settings):
-    """The working memory: units per lane, tokens per unit, where they stand and how they merge (architecture.md, 2).
+    """The working memory: units per lane, tokens per unit, where they stand, how they merge (docs/architecture.md, 2).
 
     placement: "in_prompt" puts units into the user's last turn, and to the mark {memory} of a raw prompt; "bare" before
     all of the prompt; "auto" is in_prompt for chats whose template allows it, but bare for the built-in model. frame:
@@ -111,7 +111,7 @@ class MemoryConfig(Settings):
 
 
 class FeedbackConfig(Settings):
-    """When the engine pauses and what it does with what it finds (the EWE paper, 3.1, appendices B and D).
+    """When the engine pauses and what it does with what it finds (Chen et al. 2024, 3.1, appendices B and D).
 
     Intervals in generated tokens; entropy thresholds in nats; timeout in seconds per pause. closed_world: whether the
     datastore tells everything, so that what it does not bear is unsupported, and refuted; requests may say otherwise.

@@ -9,7 +9,7 @@ MARK, PROMPT_MARK = "{memory}", "{prompt}"
 
 @dataclass(frozen=True, slots=True)
 class PlacedPrompt:
-    """A prompt with a place for the memory: `before`, the units, `after` (architecture.md, 2); text: without memory."""
+    """A prompt with a place for the memory: `before`, the units, `after`; text: without memory."""
 
     text: str
     before: str

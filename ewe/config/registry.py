@@ -91,10 +91,13 @@ class Registry:
 
     def make(self, name: str, **given: Any) -> Any:
         """What the factory makes; it is handed those of `given` that its parameters name. Raises ConfigError."""
-        factory = self.get(name)
-        parameters = signature(factory).parameters
-        takes_all = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
-        return factory(**{key: value for key, value in given.items() if takes_all or key in parameters})
+        return self.get(name)(**{key: value for key, value in given.items() if self.takes(name, key)})
+
+    def takes(self, name: str, parameter: str) -> bool:
+        """Whether the factory of this name has such a parameter. Raises ConfigError for an unknown name."""
+        parameters = signature(self.get(name)).parameters
+        takes_all = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+        return takes_all or parameter in parameters
 
     def _plugins(self, group: str = "") -> dict[str, EntryPoint]:
         from importlib.metadata import entry_points  # 20 ms that settings with built-in names do not need

@@ -66,6 +66,12 @@ class EffectRunner:
         return None
 
     def _remember(self, sequence: Sequence, effect: effects.Remember) -> bool:
+        copies = self.memory_manager.copies is not None and effect.lane is Lane.RETRIEVAL
+        if effect.hits and not (effect.in_prompt or copies or sequence.request.has_memory):
+            raise ValueError(
+                "Remember: the text stands where units would: its @policy must say retrieves=True or verifies=True, "
+                "and the engine must have a retriever or a verifier for it"
+            )
         if effect.in_prompt:
             if self.prompt_passages is None or sequence.schedule.is_admitted:
                 raise ValueError("Remember: there is no place in the prompt, or it has been read")

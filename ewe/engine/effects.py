@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ewe.config import FeedbackConfig, PipelineConfig
 from ewe.engine.policy_answer import Answer
 from ewe.engine.sentence_checks import Attempt, SentenceState
-from ewe.engine.side_texts import Asking, SideEffect
+from ewe.engine.side_texts import Add, Asking, SideEffect
 from ewe.text.check_result import why_no_claim
 from ewe.text.quotation import Quotation
 from ewe.types import Lane, ScoredPassage, VerificationResult
@@ -190,20 +190,17 @@ class Verified:
 # --- What the engine knows of a policy.
 
 
-def _never(settings: FeedbackConfig) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A policy and what the engine must know before it runs.
 
     retrieves, verifies: which components it makes use of; needs_retriever: whether it is plain decoding without one.
     rewrites: whether text is held back until `Answer.settle`, as it may be rewound (if it verifies: by what checks
-    find). reads_entropy: whether it asks for tokens' entropies. captures: what the pool keeps of every token beside its
-    keys and values: "hidden" states to copy passages by, or "queries" to tell what was attended to. asks: whether it
-    has further texts written (`ewe.engine.side_texts`), each answer its own; it then gets the settings `pipeline`, not
-    `feedback`. composes: whether the answer is put together with Add, and so has no log-probabilities.
+    find). reads_entropy: whether it asks for tokens' entropies, or what says so by the settings. captures: what the
+    pool keeps of every token beside its keys and values: "hidden" states to copy passages by, or "queries" to tell what
+    was attended to. asks: whether it has further texts written (`ewe.engine.side_texts`), each answer its own; it then
+    gets the settings `pipeline`, not `feedback`. composes: whether the answer is put together with Add, and so has no
+    log-probabilities.
     """
 
     write: Callable[[Answer, Any], Steps | Asking]
@@ -211,7 +208,7 @@ class Policy:
     verifies: bool = False
     needs_retriever: bool = False
     rewrites: bool = False
-    reads_entropy: Callable[[FeedbackConfig], bool] = _never
+    reads_entropy: bool | Callable[[FeedbackConfig], bool] = False
     captures: Literal["hidden", "queries"] | None = None
     asks: bool = False
     composes: bool = False
@@ -219,6 +216,28 @@ class Policy:
     def __call__(self, answer: Answer, settings: FeedbackConfig | PipelineConfig) -> Steps | Asking:
         """Begins it for one answer."""
         return self.write(answer, settings)
+
+    def wants_entropy(self, settings: FeedbackConfig) -> bool:
+        """Whether it asks for entropies under these settings."""
+        return self.reads_entropy if isinstance(self.reads_entropy, bool) else self.reads_entropy(settings)
+
+    def lacks(self, effect: object) -> str:
+        """The trait that an effect needs and it has not, "" if there is none.
+
+        The engine is made by the traits: without them it would check nothing, or show text that is then taken back.
+        """
+        match effect:
+            case Retrieve():
+                needed = "retrieves"
+            case Verify() | Judge():
+                needed = "verifies"
+            case Rewind() | Restore() | Quote():
+                needed = "rewrites"
+            case Add():
+                needed = "composes"
+            case _:
+                return ""
+        return "" if getattr(self, needed) else needed
 
 
 def policy(**traits: Any) -> Callable[[Callable[[Answer, Any], Steps | Asking]], Policy]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 
 from ewe.engine.grammar import Grammar, Grammars
@@ -13,10 +13,14 @@ from ewe.engine.output_text import OutputText
 from ewe.engine.reasoning import reasoning_after
 from ewe.engine.request import Request, TokenizedRequest
 from ewe.engine.request_tokenizer import RequestTokenizer
+from ewe.engine.sentence_checks import fields_of
 from ewe.engine.sequence import Sequence
 from ewe.engine.units.working_memory import WorkingMemory
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Lane, ScoredPassage
+from ewe.types.sampling_params import SamplingParams
+
+_SAMPLING = tuple(item.name for item in fields(SamplingParams))
 
 
 @dataclass(eq=False)
@@ -44,6 +48,9 @@ class InputProcessor(RequestTokenizer):
             num_prompt_tokens=tokenized.num_prompt_tokens,
             policy=self.config.policy,
             settings=self.config.model_dump(mode="json"),
+            engine=self.limits.engine,
+            sampling={**fields_of(request.params, *_SAMPLING), "seed": tokenized.seed},
+            closed_world=request.closed_world,
         )
         documents = [ScoredPassage(passage, 0.0) for passage in tokenized.passages]
         self.memory_manager.plan(first, documents, Lane.RETRIEVAL, required=True)

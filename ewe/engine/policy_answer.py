@@ -29,7 +29,8 @@ class Answer:
 
     is_first: of the request's answers; the others begin with what it has in memory. can_retrieve, can_verify: what the
     engine has. prompt_places: how many passages may stand in the prompt; None: they must become units. remembers:
-    whether memories are searched, too, in which "What is my name?" finds something.
+    whether memories are searched, too, in which "What is my name?" finds something. has_entropies: whether tokens'
+    entropies are computed.
     """
 
     sequence: Sequence
@@ -39,6 +40,7 @@ class Answer:
     prompt_places: int | None
     remembers: bool
     feedback: FeedbackBuilder | None
+    has_entropies: bool = True
 
     @cached_property
     def question(self) -> str:
@@ -73,10 +75,19 @@ class Answer:
         """The least token probability in a sentence."""
         return math.exp(min(token.logprob for token in self.tokens(sentence)))
 
+    def entropies(self, sentence: int) -> list[float]:
+        """The entropy of each of a sentence's tokens, in nats, of the model's own distribution at temperature 1.
+
+        Raises ValueError where the policy did not ask for them.
+        """
+        if not self.has_entropies:
+            raise ValueError("entropies are computed only for a policy whose @policy says reads_entropy=True")
+        return [token.entropy for token in self.tokens(sentence)]
+
     def mean_entropy(self, sentence: int) -> float:
-        """The mean entropy, in nats, of a sentence's tokens."""
-        tokens = self.tokens(sentence)
-        return sum(token.entropy for token in tokens) / len(tokens)
+        """The mean of a sentence's entropies, in nats."""
+        entropies = self.entropies(sentence)
+        return sum(entropies) / len(entropies)
 
     def words_without(self, sentence: int, drop: abc.Callable[[Token], bool]) -> str:
         """The text of a sentence with the words of its dropped tokens left out."""

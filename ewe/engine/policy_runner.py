@@ -42,7 +42,7 @@ class PolicyRunner:
     remembers: bool = False
 
     def __post_init__(self) -> None:
-        self.needs_entropy = self.policy.reads_entropy(self.config)
+        self.needs_entropy = self.policy.wants_entropy(self.config)
         can_verify = self.effect_runner.verification is not None
         self.holds_text = self.policy.rewrites and (can_verify or not self.policy.verifies)
 
@@ -66,7 +66,9 @@ class PolicyRunner:
         in_prompt, can_verify = runner.prompt_passages, self.policy.verifies and runner.verification is not None
         places = in_prompt.most if in_prompt is not None and in_prompt.fits(sequence) else None
         can_retrieve = self.policy.retrieves and runner.retrieval is not None
-        answer = Answer(sequence, is_first, can_retrieve, can_verify, places, self.remembers, self.feedback)
+        answer = Answer(
+            sequence, is_first, can_retrieve, can_verify, places, self.remembers, self.feedback, self.needs_entropy
+        )
         sequence.policy.steps = self.policy(answer, self.pipeline if self.policy.asks else self.config)
         self._resume(sequence)
 
@@ -167,11 +169,20 @@ class PolicyRunner:
                 state.every, state.is_composed = effect.every, False
                 self.effect_runner.submit(sequence)
                 return
+            self._refuse_undeclared(effect)
             result = self.effect_runner.do(sequence, effect)
             if state.is_composed and sequence.finish is not None:
                 self._end(sequence, sequence.finish)
             if state.side is not None or state.steps is None:
                 return
+
+    def _refuse_undeclared(self, effect: object) -> None:
+        """Raises ValueError for an effect that the engine was not made for."""
+        name = type(effect).__name__
+        if trait := self.policy.lacks(effect):
+            raise ValueError(f"{name}: its @policy must say {trait}=True")
+        if isinstance(effect, effects.Rewind | effects.Restore | effects.Quote) and not self.holds_text:
+            raise ValueError(f"{name}: there is no verifier, so the text has been shown and cannot be taken back")
 
     def _conclude(self, sequence: Sequence, ending: Ending) -> None:
         """Makes the answer of what a policy has returned."""

@@ -84,9 +84,9 @@ class TokenizedRequest:
     """A request that has been checked; its `n` answers share it.
 
     original: the request as it was stated. prompt: its text; question: what retrieval and verification are told of it,
-    under its topic. prefix_ids: the prompt up to its memory, which is encoded apart and shared (architecture.md, 2),
-    empty where units are bare; prompt_ids: the rest. start_position: the rotary position of the rest's first token.
-    max_tokens: how many may be generated. memory: whose long-term memories it may use.
+    under its topic. prefix_ids: the prompt up to its memory, which is encoded apart and shared, empty where
+    units are bare; prompt_ids: the rest. start_position: the rotary position of the rest's first token. max_tokens: how
+    many may be generated. memory: whose long-term memories it may use.
     """
 
     id: str
@@ -104,6 +104,11 @@ class TokenizedRequest:
     def params(self) -> SamplingParams:
         """How its tokens are chosen."""
         return self.original.params
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether positions are left free for units; without them they would stand where the text stands."""
+        return self.start_position > len(self.prefix_ids)
 
     @property
     def user_text(self) -> str:

@@ -27,7 +27,8 @@ class Limits:
     num_blocks: of the KV pool, with block_size tokens each. adapters: those that it may name, and the tokens that end
     an answer of each. uses_memory: whether requests have a memory even without documents (a retriever or verifier is
     there). copies: how many passages each may copy from, at most. unchecked: why sentences are not checked before they
-    stand; empty if they are.
+    stand; empty if they are. engine: what is on, for the trace: "auto" is something else on another machine, and an
+    object that was given stands in no settings.
     """
 
     max_model_len: int
@@ -38,6 +39,7 @@ class Limits:
     uses_memory: bool = False
     copies: int = 0
     unchecked: str = ""
+    engine: str = ""
 
 
 @dataclass(eq=False)

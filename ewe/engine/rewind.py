@@ -1,4 +1,4 @@
-"""Rewinds as transactions: a text goes back, with memory, stream and all that was under way (architecture.md, 6)."""
+"""Rewinds as transactions: a text goes back, with its memory, its stream and all that was under way."""
 
 from dataclasses import dataclass
 

@@ -13,7 +13,10 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one system wrote to one prompt; error: why it could not. wall_s: seconds since the answer before it."""
+    """What one system wrote to one prompt; error: why it could not. wall_s: seconds since the answer before it.
+
+    was_alone: whether nothing else was written beside it, so that its time says nothing of the system's speed.
+    """
 
     system: str
     prompt: str
@@ -22,6 +25,7 @@ class Answer:
     error: str
     wall_s: float
     stats: dict[str, float]
+    was_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,16 @@ from typing import Any
 
 from ewe.config.setting_names import unknown
 from ewe.errors import InvalidRequestError
-from ewe.evaluation.factuality import Found, Grade, Key
+from ewe.evaluation.factuality import Answer, Found, Grade, Key
 from ewe.evaluation.merged_runs import PAPER, Run, System, merged, shared_settings
+from ewe.evaluation.prompt_sets import KS
 from ewe.evaluation.tables import Interval
 from ewe.evaluation.veriscore import ClaimCounts, ResponseScore, median_claims, score_response
 from ewe.types import Verdict
 
 _TOKENS = ("prompt_tokens", "unit_tokens_encoded", "tokens_kept", "tokens_discarded")
 _COSTS = (*_TOKENS, "passes", "retrievals", "verifications", "rewrites")
+_FEW = 10  # The bootstrap draws from the answers that are there.
 _CURVE = 0.6, 1.0, 1.6, 2.4  # Of K: who leads at one length must not lead by the choice of K.
 
 
@@ -25,8 +27,10 @@ class Row:
     failed: answers that could not be had, which score 0. ungraded: answers that no judge could grade, left out of the
     scores. unread: sentences without claims because something went wrong. difference: of F1, paired by prompt.
     curve: F1 at the report's `curve_ks`. refuted, off_subject: mean over answers of the share of claims that are;
-    repeated: of their sentences. passes, retrievals, verifications, rewrites: means per answer.
+    repeated: of their sentences; copied: of their tokens, those that are quotations or that nest took from passages.
+    passes, retrievals, verifications, rewrites: means per answer.
     tokens_per_claim, seconds_per_claim: tokens put through the model and seconds of the run, per supported claim.
+    Speeds leave out an answer that was written alone, before the others.
     paper: F1 and win rate in the paper, in percent.
     """
 
@@ -46,6 +50,7 @@ class Row:
     refuted: Interval | None
     off_subject: Interval | None
     repeated: Interval | None
+    copied: float
     win_rate: Interval | None
     tokens_per_s: float
     passes: float
@@ -123,7 +128,10 @@ class _Scored:
         answers = {key: answer for key, answer in self.records.answers.items() if key[0] == label}
         counts = [self.counts[key] for key in answers if key in self.counts]
         scores = [self.scores[key] for key in answers if key in self.scores]
-        supported, wall_s = sum(item.supported for item in counts), sum(answer.wall_s for answer in answers.values())
+        supported = sum(item.supported for item in counts)
+        timed = {key: answer for key, answer in answers.items() if not answer.was_alone} or answers
+        wall_s = sum(answer.wall_s for answer in timed.values())
+        supported_meanwhile = sum(self.counts[key].supported for key in timed if key in self.counts)
         grades = [self.records.grades[key] for key in answers if key in self.records.grades]
         total = {name: sum(answer.stats.get(name, 0) for answer in answers.values()) for name in _COSTS}
         return Row(
@@ -145,14 +153,15 @@ class _Scored:
             refuted=_mean([self._refuted(key) for key in answers if key in self.counts]),
             off_subject=_mean(list(_off_subject(grades))),
             repeated=_mean([grade.repeated / grade.sentences for grade in grades if grade.sentences]),
+            copied=fmean(_copied(answer) for answer in answers.values()),
             win_rate=_mean(self._wins(label)),
-            tokens_per_s=total["tokens_kept"] / max(wall_s, 1e-9),
+            tokens_per_s=sum(answer.stats.get("tokens_kept", 0) for answer in timed.values()) / max(wall_s, 1e-9),
             passes=total["passes"] / len(answers),
             retrievals=total["retrievals"] / len(answers),
             verifications=total["verifications"] / len(answers),
             rewrites=total["rewrites"] / len(answers),
             tokens_per_claim=sum(total[name] for name in _TOKENS) / supported if supported else None,
-            seconds_per_claim=wall_s / supported if supported else None,
+            seconds_per_claim=wall_s / supported_meanwhile if supported_meanwhile else None,
             paper=system.paper.get(self.set_name),
             series=system.about["series"],
             x=system.about["x"],
@@ -184,14 +193,26 @@ def _off_subject(grades: Iterable[Grade]) -> Iterator[float]:
             yield len(set(grade.off_subject)) / max(len({text for text, _ in grade.claims}), 1)
 
 
+def _copied(answer: Answer) -> float:
+    return min(answer.stats.get("tokens_copied", 0) / max(answer.stats.get("tokens_kept", 0), 1), 1.0)
+
+
 def _mean(values: Sequence[float]) -> Interval | None:
     return Interval.of_mean(values) if values else None
 
 
 def _notes(settings: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[str]:
     """What a reader of the table must know."""
-    judges, prompts = settings["judges"], settings["set"]["prompts"]
+    judges, asked = settings["judges"], settings["set"]
+    prompts = asked["prompts"]
     yield f"Graded by {judges['judge']}."
+    if judges.get("claims") == "sentences" and asked["k"] == KS.get(asked["name"], 0):
+        yield (
+            "Claims are whole sentences here; the paper's K and figures count atomic claims, of which a sentence holds "
+            "several: name a model with --claims, or fix a K of your own with --k."
+        )
+    if prompts < _FEW:
+        yield f"With fewer than {_FEW} prompts the intervals are narrower than they should be."
     if judges["same"]:
         yield "The judge is also what checked sentences while they were written: its figures flatter those systems."
     for row in rows:

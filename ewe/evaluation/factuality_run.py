@@ -89,21 +89,25 @@ async def _write_all(
     take: Callable[[Record], None],
     first_alone: bool,
 ) -> None:
-    """first_alone: whether the first is written alone, so that its time tells what the others will take."""
+    """first_alone: whether the first is written alone, so that its time tells what the others will take.
+
+    What retriever and verifier load is loaded before, and counts for nobody.
+    """
+    await asyncio.to_thread(llm.llm.client.components.warm)
     places = asyncio.Semaphore(2 * llm.llm.config.scheduler.max_num_seqs)
     last = time.monotonic()
 
-    async def answer(item: Item) -> None:
+    async def answer(item: Item, alone: bool = False) -> None:
         nonlocal last
         async with places:
             answered = await _write(llm, item, replace(params, seed=(params.seed or 0) + item.number))
         wall_s, last = time.monotonic() - last, time.monotonic()
         stats = asdict(answered.stats)
         text, reason = answered.text.strip(), answered.finish_reason
-        take(Answer(system.name, item.id, text, reason, answered.error, wall_s, stats))
+        take(Answer(system.name, item.id, text, reason, answered.error, wall_s, stats, alone))
 
     if first_alone:
-        await answer(items[0])
+        await answer(items[0], alone=len(items) > 1)
     await asyncio.gather(*map(answer, items[1:] if first_alone else items))
 
 

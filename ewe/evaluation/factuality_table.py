@@ -58,6 +58,7 @@ def _cells(report: Report) -> tuple[list[str], list[list[str]]]:
         _REFUTED: lambda row: _interval(row.refuted),
         "off subject": lambda row: _interval(row.off_subject, bounds=False),
         "repeated": lambda row: _interval(row.repeated, bounds=False),
+        "copied": lambda row: f"{100 * row.copied:.1f}" if any(one.copied for one in report.rows) else "",
         "win rate": lambda row: _interval(row.win_rate),
         "claims": lambda row: str(row.claims),
         "refusals": lambda row: str(row.refusals or ""),

@@ -35,8 +35,9 @@ class System:
 
     @property
     def paper(self) -> Mapping[str, Any]:
-        """The paper's figures for this model and policy, per set; none for a point of a sweep."""
-        if self.about["series"] or self.about["x"]:
+        """The paper's figures for this model and policy, per set; of a sweep's points only for those that are one."""
+        is_policy = not self.about["x"] or self.about["x"] == self.about["settings"].get("policy")
+        if self.about["series"] or not is_policy:
             return {}
         figures: Mapping[str, Any] = PAPER.get(self.model, {}).get(self.name, {})
         return figures

@@ -63,7 +63,7 @@ class VeriScore:
 def veriscore(responses: Iterable[ClaimCounts | Iterable[Claim]], k: float | None = None) -> VeriScore:
     """VeriScore of several responses, each given by its judged claims or by their counts.
 
-    k: None takes `median_claims` of these responses (the EWE paper: 55, 49, 31 and 43 for LongFact, FAVA, AlpacaFact
+    k: None takes `median_claims` of these responses (Chen et al. 2024: 55, 49, 31 and 43 for LongFact, FAVA, AlpacaFact
     and Biography). Raises ValueError without responses or for a k that is not positive.
     """
     counts = [item if isinstance(item, ClaimCounts) else count_claims(item) for item in responses]

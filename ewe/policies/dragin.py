@@ -23,7 +23,7 @@ _PASSAGES = 3
 _WORD = re.compile(r"\S+")
 
 
-@policy(asks=True, composes=True, captures="queries", reads_entropy=lambda _: True)
+@policy(asks=True, composes=True, captures="queries", reads_entropy=True)
 def dragin(answer: Answer, settings: PipelineConfig) -> Asking:
     """Retrieves when the model needs it, by what it attends to and how sure it is.
 

@@ -1,4 +1,4 @@
-"""EWE (Chen et al. 2024, section 3.1, algorithm 1): pause, retrieve, verify; write again what is refuted."""
+"""EWE (Chen et al. 2024, section 3.1): pause, retrieve, verify; write again what is refuted."""
 
 from ewe.config import FeedbackConfig, Trigger
 from ewe.engine.effects import (

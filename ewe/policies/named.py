@@ -16,7 +16,11 @@ def named_policy(config: Config) -> Policy:
 
 
 def usable_policy(config: Config, can_retrieve: bool, can_verify: bool) -> Policy:
-    """What steers sequences: plain decoding without the components that the policy needs."""
+    """What steers sequences: plain decoding without the components that the policy needs.
+
+    One that verifies needs at least one of them; one that does neither need a retriever nor verify runs in any case.
+    """
     policy = named_policy(config)
-    is_usable = policy.asks or can_retrieve or (can_verify and not policy.needs_retriever)
+    needs_some = policy.needs_retriever or policy.verifies
+    is_usable = policy.asks or not needs_some or can_retrieve or (can_verify and not policy.needs_retriever)
     return policy if is_usable else plain

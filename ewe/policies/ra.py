@@ -1,4 +1,4 @@
-"""Retrieval augmentation as the paper's baseline has it: passages in the prompt (the EWE paper, 4.3)."""
+"""Retrieval augmentation as the paper's baseline has it: passages in the prompt (Chen et al. 2024, 4.3)."""
 
 from ewe.config import PipelineConfig
 from ewe.engine.effects import policy

@@ -57,6 +57,10 @@ def open_retriever(
         opened = open_source(opened)
         kind, reason = _choose(opened, settings)
         keep = partial(passes, settings.filters) if settings.filters != FilterConfig() else None
+        if keep is not None and not RETRIEVERS.takes(kind, "keep"):
+            raise ConfigError(
+                f"retrieval.filters: the retriever {kind!r} has no parameter `keep` to hold itself to them"
+            )
         retriever = RETRIEVERS.make(kind, source=opened, settings=settings, keep=keep, progress=progress)
     if settings.reranker is not None:
         retriever = Reranked(retriever, CrossEncoderScorer(settings.reranker))

@@ -1,4 +1,4 @@
-"""The EWE attention for training: eq. 1 of the EWE paper in folded form over packed units and contexts.
+"""The EWE attention for training: eq. 1 of Chen et al. 2024 in folded form over packed units and contexts.
 
 The engine has its own, paged one (`ewe.attention`); a test says that both agree.
 """

@@ -83,7 +83,7 @@ class Layout:
 
 
 def merge_biases(weights: Sequence[float]) -> tuple[list[float], float]:
-    """(log w_i for each unit's logits, log(1 + sum w) for the context's): architecture.md, 2, folded eq. 1."""
+    """(log w_i for each unit's logits, log(1 + sum w) for the context's): eq. 1, folded."""
     return [math.log(weight) for weight in weights], math.log1p(sum(weights))
 
 
@@ -163,7 +163,7 @@ def _goals(goals_of_rows: Sequence[Sequence[Goal]], length: int, num_keys: int) 
 
 def _mask(example: Example, length: int, memory_length: int) -> np.ndarray:
     """Additive mask [length, memory_length + length] of one context: visible units with log w, causal context with
-    log(1 + sum w), both by the query's view (architecture.md, 2); rows of padding see the context only.
+    log(1 + sum w), both by the query's view; rows of padding see the context only.
     """
     ends = np.cumsum([0, *map(len, example.units)])
     memory = np.full((len(example.views), memory_length), -np.inf, np.float32)

@@ -1,4 +1,4 @@
-"""Who sees whom when units are read in parallel (architecture.md, 2 with `merge: plain`)."""
+"""Who sees whom when units are read in parallel (with `merge: plain`)."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from e2e.llm_rig import loaded
 from shared_data import require
 from typer.testing import CliRunner
 
+from ewe.cli.eval_run import Judges
 from ewe.cli.main import app
 from ewe.evaluation import factuality_run
 
@@ -96,6 +97,36 @@ def test_shards_make_the_table_of_the_whole(tmp_path: Path, tiny: None, names: P
     assert merged.exit_code == 0, merged.output
     assert figures(tmp_path / "merged.json") == figures(tmp_path / "whole.json")
     assert "biography: 3 prompts, K = 43;" in merged.stdout
+
+
+def test_answers_of_an_earlier_run_are_graded_anew(
+    tmp_path: Path, tiny: None, names: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
+    assert ewe(*evaluation(names, "--output", before)).exit_code == 0
+    with monkeypatch.context() as without:
+        without.setattr(factuality_run, "load_model", lambda *_, **__: pytest.fail("an answer was written"))
+        again = ewe(*evaluation(names, "--k", 2, "--answers", before, "--output", after, "--shard", "1/2"))
+        assert again.exit_code == 0, again.output
+        refused = ewe(*evaluation(names, "--temperature", 1, "--answers", before))
+    assert "K = 2" in again.stdout
+    kept = [line for line in after.read_text().splitlines() if line.startswith('{"answer"')]
+    assert kept == [line for line in before.read_text().splitlines() if line in kept]
+    assert len(kept) == 4
+    assert (refused.exit_code, "sampling.temperature was 0.0, is now 1.0. --answers" in refused.stderr) == (2, True)
+    (tmp_path / "others.txt").write_text("Dora\n")
+    refused = ewe(*evaluation(tmp_path / "others.txt", "--answers", before))
+    assert "holds no answers to these prompts" in refused.stderr
+
+
+def test_a_file_of_other_settings_is_refused_before_anything_is_loaded(
+    tmp_path: Path, tiny: None, names: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "run.jsonl"
+    assert ewe(*evaluation(names, "--output", file)).exit_code == 0
+    monkeypatch.setattr(Judges, "open_grader", lambda *_: pytest.fail("a judge was loaded"))
+    result = ewe(*evaluation(names, "--k", 2, "--output", file))
+    assert (result.exit_code, "set.k was 43, is now 2.0" in result.stderr) == (2, True), result.output
 
 
 def test_a_sweep_and_another_baseline(tmp_path: Path, tiny: None, names: Path) -> None:

@@ -16,6 +16,7 @@ from tolerances import LOGPROBS
 from ewe import LLM, Passage, SamplingParams
 from ewe.engine.request import Request
 from ewe.errors import EngineDeadError, InvalidRequestError
+from ewe.retrieval.datastore import Datastore
 
 PROMPTS = ["The river", "She wrote a novel", "It flows past the sea, then"]
 DOCUMENTS = ["The river was named in 1897.", "Sørland is by the sea.", "A café."]
@@ -94,6 +95,13 @@ def test_attention_shares_per_source_do_not_change_the_text(llm: LLM) -> None:
         assert sum(sentence.attention.values()) < 1  # the rest went to the context
     assert [sentence.attention for sentence in plain.sentences] == [{}] * len(plain.sentences)
     assert [sentence.attention for sentence in without.sentences] == [{}] * len(without.sentences)
+
+
+def test_a_trace_says_which_retriever_was_really_asked() -> None:
+    passages = Datastore([Passage("a", "The bridge opened in 1932.")])
+    with tiny_llm({"retrieval": {"retriever": "bm25"}}, datastore=passages) as own:
+        [found] = own.generate("Who?", SamplingParams(max_tokens=2))
+    assert "datastore Datastore (1 passage, BM25)" in found.trace[0].data["engine"]
 
 
 def test_token_ids_as_prompts(llm: LLM) -> None:

@@ -1,4 +1,4 @@
-"""Units inside a prompt (architecture.md, 2): one softmax, spelled out as an additive mask over whole models."""
+"""Units inside a prompt as docs/architecture.md has them: one softmax spelled out as a mask over whole models."""
 
 from __future__ import annotations
 

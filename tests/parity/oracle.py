@@ -44,7 +44,7 @@ def literal_in_prompt(
     scale: float,
     softcap: float | None = None,
 ) -> torch.Tensor:
-    """[D] of a query that follows units in a prompt (architecture.md, 2): the prefix counts as context."""
+    """[D] of a query that follows units in a prompt: the prefix counts as context."""
     query = query.double()
     b = 1 + sum(weights) if merge == "paper" else 1.0
     parts = [(b, *_attend(query, segment, scale, softcap)) for segment in (prefix, context)]
@@ -55,7 +55,7 @@ def literal_in_prompt(
 def literal_shares(
     query: torch.Tensor, units: Sequence[Segment], context: Segment, weights: Sequence[float], scale: float
 ) -> torch.Tensor:
-    """[k + 1]: w_i Z_i and (1 + sum w) Z_c, over their sum (architecture.md, 2)."""
+    """[k + 1]: w_i Z_i and (1 + sum w) Z_c, over their sum."""
     query = query.double()
     parts = [weight * _attend(query, unit, scale, None)[0] for weight, unit in zip(weights, units, strict=True)]
     parts.append((1 + sum(weights)) * _attend(query, context, scale, None)[0])

@@ -1,4 +1,4 @@
-"""Units after a prefix (architecture.md, 2) against the same thing spelled out in float64."""
+"""Units after a prefix against the same thing spelled out in float64."""
 
 from __future__ import annotations
 

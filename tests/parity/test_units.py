@@ -23,7 +23,7 @@ CASES = {
 
 
 def additive_mask(lengths: Sequence[int], context: int, weights: Sequence[float], merge: str, window: int | None):
-    """[1, 1, T, T] over [units; context], written from architecture.md, 2, token by token."""
+    """[1, 1, T, T] over [units; context], written from the equations, token by token."""
     total = sum(lengths) + context
     mask = torch.full((total, total), -torch.inf)
     begin = 0

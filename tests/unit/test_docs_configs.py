@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ewe.config import Config
+from ewe.errors import ConfigError
 from ewe.evaluation.systems import read_sweep, shipped_sweeps
 
 SWEEPS = shipped_sweeps().values()
@@ -40,8 +41,32 @@ def test_the_builtin_model_gets_the_units_it_was_trained_with(path: Path) -> Non
         assert config.feedback.closed_world == own.feedback.closed_world
 
 
+def test_the_papers_loop_has_none_of_what_the_engine_adds() -> None:
+    config = Config.from_yaml(CONFIGS[0].with_name("paper.yaml"))
+    memory, feedback = config.memory, config.feedback
+    assert config.policy == "ewe"
+    assert (memory.placement, memory.merge, memory.question_passages) == ("bare", "paper", "units")
+    assert (feedback.retrieve_every, feedback.verify_every, feedback.rewrite_when) == (1, 8, "unsupported")
+    assert (feedback.on_exhausted, feedback.on_repeat, feedback.wordings) == ("keep_best", "keep", 1)
+
+
 def test_builtin_is_what_the_builtin_model_brings() -> None:
     assert Config.from_yaml(OWN) == Config.from_yaml(OWN.parents[3] / "configs" / "builtin.yaml")
+
+
+@pytest.mark.parametrize(
+    "assignments",
+    [
+        ["memory.veracity_weighting=linear", "memory.question_passages=prompt"],
+        ["longterm.path=some", "memory.question_passages=prompt"],
+    ],
+)
+def test_passages_in_the_prompt_beside_weights_are_refused(assignments: list[str]) -> None:
+    for one in assignments:
+        Config().override([one])
+    with pytest.raises(ConfigError, match="a prompt knows no weights"):
+        Config().override(assignments)
+    Config().override([*assignments, "memory.question_passages=auto"])
 
 
 def test_a_bare_off_in_yaml_means_off() -> None:

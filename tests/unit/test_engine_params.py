@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -185,6 +186,13 @@ def test_a_temperature_of_nearly_nothing_is_greedy(temperature: float) -> None:
 def test_without_a_seed_every_request_differs() -> None:
     found = many({"a": hot(None), "b": hot(None)})
     assert found["a", 0] != found["b", 0]
+
+
+def test_a_trace_says_how_its_answer_can_be_written_again() -> None:
+    first = write(None, SamplingParams(max_tokens=20, temperature=1.0, stop="zz", logit_bias={3: 1.0}))
+    sampling = json.loads(json.dumps(first.trace[0].data["sampling"]))
+    sampling["logit_bias"] = {int(token_id): bias for token_id, bias in sampling["logit_bias"].items()}
+    assert write(None, SamplingParams(**sampling)).text == first.text
 
 
 def test_several_answers_differ_and_are_reproducible() -> None:

@@ -138,6 +138,52 @@ def test_models_stand_side_by_side_with_the_papers_figures_where_they_match() ->
     assert swept.rows[0].paper is None
 
 
+def test_points_of_a_sweep_that_are_policies_have_the_papers_figures() -> None:
+    systems = {name: about("Llama-3.1-8B-Instruct", x=name) for name in ("plain", "ewe", "8 units")}
+    for name, one in systems.items():
+        one["settings"]["policy"] = "ewe" if name == "8 units" else name
+    records = [record for name in systems for record in graded(name, "+")]
+    [report] = reports_of([Run("a", settings(systems, 1, "longfact", 55), records)])
+    assert [row.paper and row.paper[0] for row in report.rows] == [63.1, 67.3, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "k", "claims", "is_told"),
+    [("longfact", 55, "sentences", True), ("longfact", 9, "sentences", False), ("longfact", 55, "openai:m@u", False)],
+)
+def test_sentences_that_are_counted_as_the_papers_claims_are_told(name, k, claims, is_told) -> None:
+    run = run_of({"ewe": ["+"]}, name=name, k=k)
+    run.settings["judges"]["claims"] = claims
+    [report] = reports_of([run])
+    assert any("atomic claims" in note for note in report.notes) is is_told
+
+
+def test_how_much_of_the_answers_is_copied_is_told() -> None:
+    run = run_of({"plain": ["+", "+"], "ewe": ["+", "-"]})
+    run.records[-2].stats["tokens_copied"] = 15  # of 20
+    [report] = reports_of([run])
+    assert [row.copied for row in report.rows] == [0.0, 0.375]
+    assert "| copied |" in markdown_table(report)
+    assert "| 37.5 |" in markdown_table(report)
+    [without] = reports_of([run_of({"plain": ["+"], "ewe": ["-"]})])
+    assert "copied" not in markdown_table(without)
+
+
+def test_an_answer_that_was_written_alone_says_nothing_of_the_speed() -> None:
+    run = run_of({"plain": ["+", "+"], "ewe": ["+", "+"]})
+    run.records[0] = replace(run.records[0], wall_s=100.0, was_alone=True)
+    [report] = reports_of([run])
+    assert {(row.tokens_per_s, row.seconds_per_claim) for row in report.rows} == {(10.0, 2.0)}
+    [alone] = reports_of([run_of({"plain": ["+"]})])
+    assert alone.rows[0].tokens_per_s == 10.0
+
+
+@pytest.mark.parametrize(("prompts", "is_told"), [(9, True), (10, False)])
+def test_intervals_over_few_prompts_are_told(prompts: int, is_told: bool) -> None:
+    [report] = reports_of([run_of({"plain": ["+"] * prompts})])
+    assert any("narrower" in note for note in report.notes) is is_told
+
+
 def test_every_set_has_a_table_and_empty_columns_are_left_out(tmp_path) -> None:
     one, other = run_of({"plain": ["+-"], "ewe": ["++"]}), run_of({"plain": ["-"]}, name="fava", k=49)
     reports = reports_of([one, other])

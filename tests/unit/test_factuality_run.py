@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ewe.cli.eval_run import Judges
 from ewe.cli.findings_file import FindingsFile, read_findings
+from ewe.components import Components
 from ewe.config import Config
 from ewe.config.registry import POLICIES
 from ewe.errors import ConfigError, InvalidRequestError, JudgeError
@@ -73,6 +74,15 @@ def test_every_system_answers_every_prompt_and_every_answer_is_graded() -> None:
     assert set(found.answers) == set(found.grades) == {(name, item.id) for name in ("plain", "rag") for item in ITEMS}
     assert all(answer.wall_s > 0 and answer.stats["passes"] >= 1 for answer in found.answers.values())
     assert found.num_finished == job(Counted()).total()
+
+
+def test_one_answer_is_written_alone_and_loading_counts_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    warmed: list[int] = []
+    monkeypatch.setattr(Components, "warm", lambda _: warmed.append(len(found.answers)))
+    found = Found()
+    run(job(Counted()), found, lambda _: None)
+    assert [key for key, answer in found.answers.items() if answer.was_alone] == [("plain", "0")]
+    assert warmed == [0, 4]
 
 
 def test_an_answer_depends_on_its_prompt_alone_not_on_what_else_is_asked() -> None:

@@ -15,12 +15,13 @@ from ewe.config import Config, FeedbackConfig, registry
 from ewe.engine.effects import Paused, Remember, Retrieve, Retrieved, Rewind, Steps, Verify, Write, policy
 from ewe.engine.policy_answer import Answer
 from ewe.errors import ConfigError
-from ewe.types import Verdict
+from ewe.types import Generation, Passage, ScoredPassage, Verdict
 from ewe.types.sampling_params import SamplingParams
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "plugins.md"
 TEXT = "Aa bb. Cc dd. Ee ff."
 closed: list[str] = []
+noted: list[float] = []
 
 
 @policy(retrieves=True)
@@ -79,11 +80,47 @@ def without_waiting(answer: Answer, settings: FeedbackConfig) -> Steps:
     yield Write()
 
 
+def doubtful(answer: Answer, settings: FeedbackConfig) -> Steps:
+    """Notes the mean entropy of every sentence."""
+    while True:
+        yield Write(every=(1,))
+        noted.extend(answer.mean_entropy(index) for index in range(len(answer.sentences)))
+
+
+def takes_back(answer: Answer, settings: FeedbackConfig) -> Steps:
+    """Writes the first sentence twice, whatever it says."""
+    while not answer.sentences:
+        yield Write(every=(1,))
+    yield Rewind(0, "again")
+    yield Write()
+
+
+def remembers(answer: Answer, settings: FeedbackConfig) -> Steps:
+    """Puts a passage of its own into the memory."""
+    yield Remember((ScoredPassage(Passage("own", "Gg hh."), 1.0),))
+    yield Write()
+
+
+def retrieves(answer: Answer, settings: FeedbackConfig) -> Steps:
+    """Retrieves once."""
+    yield Retrieve("bb")
+    yield Write()
+
+
+def checks(answer: Answer, settings: FeedbackConfig) -> Steps:
+    """Has the first sentence checked."""
+    while not answer.sentences:
+        yield Write(every=(1,))
+    yield Verify((0,))
+    yield Write()
+
+
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
     own = {"each": each_sentence, "faulty": faulty, "at-once": at_once, "nonsense": nonsense, "later": without_waiting}
     registry.POLICIES._registered |= {**own, "function": each_sentence.write}
     closed.clear()
+    noted.clear()
     yield
     for name in [*own, "function"]:
         del registry.POLICIES._registered[name]
@@ -181,3 +218,47 @@ def test_the_policies_of_the_guide_run() -> None:
 def test_a_bare_function_is_refused() -> None:
     with pytest.raises(ConfigError, match="policy 'function' must be a generator function under"):
         Bench(config("function"), Library(), None, words(TEXT))
+
+
+def run_as(written: Any, retriever: Any = None, verifier: Any = None, **traits: Any) -> Generation:
+    """What a policy with these traits makes of one prompt."""
+    registry.POLICIES._registered["own"] = policy(**traits)(written)
+    try:
+        bench = Bench(config("own"), retriever, verifier, words(TEXT))
+        bench.add("a", "q:", SamplingParams(max_tokens=40))
+        return bench.run()["a", 0]
+    finally:
+        del registry.POLICIES._registered["own"]
+
+
+@pytest.mark.parametrize(
+    ("written", "effect", "trait"),
+    [(retrieves, "Retrieve", "retrieves"), (checks, "Verify", "verifies"), (takes_back, "Rewind", "rewrites")],
+)
+def test_an_effect_that_the_engine_was_not_made_for_is_refused(written: Any, effect: str, trait: str) -> None:
+    generation = run_as(written, Library(), Judge(lambda _: Verdict.SUPPORTED))
+    assert generation.error == f"policy own failed: ValueError: {effect}: its @policy must say {trait}=True"
+
+
+def test_a_unit_that_would_stand_where_the_text_stands_is_refused() -> None:
+    assert "Remember: the text stands where units would" in run_as(remembers, Library()).error
+    assert "Remember: the text stands where units would" in run_as(remembers, retrieves=True).error
+    assert run_as(remembers, Library(), retrieves=True).error == ""
+
+
+def test_text_that_nothing_holds_back_is_not_taken_back() -> None:
+    assert "there is no verifier" in run_as(takes_back, Library(), verifies=True, rewrites=True).error
+    assert run_as(takes_back, Library(), rewrites=True).stats.rewrites == 1
+
+
+def test_a_policy_that_asks_for_entropies_has_them_and_no_other_is_told_that_they_are_0() -> None:
+    assert "reads_entropy=True" in run_as(doubtful, Library()).error
+    for asks in (True, lambda settings: settings.retrieve_every == 1):
+        noted.clear()
+        assert run_as(doubtful, Library(), reads_entropy=asks).error == ""
+        assert min(noted) > 0
+
+
+def test_a_policy_that_needs_no_component_runs_without_one() -> None:
+    assert run_as(takes_back, rewrites=True).stats.rewrites == 1
+    assert run_as(takes_back, rewrites=True, needs_retriever=True).stats.rewrites == 0

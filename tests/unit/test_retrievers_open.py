@@ -3,7 +3,9 @@
 import pytest
 from retrieval_bench import ids, installed_encoder, made_up_passages
 
+from ewe.components import open_datastore
 from ewe.config import FilterConfig, RetrievalConfig
+from ewe.config.registry import RETRIEVERS
 from ewe.errors import ConfigError, DatastoreError
 from ewe.retrieval import encoders
 from ewe.retrieval import open_retriever as opening
@@ -74,6 +76,30 @@ def test_filters_hold_for_every_kind():
         [row] = open_retriever(PASSAGES, RetrievalConfig(retriever=kind, filters=wanted)).retrieve(["w0 w1"], 60)
         assert row
         assert {scored.passage.source for scored in row} == {"s2"}
+
+
+def test_filters_that_a_plugin_does_not_take_are_refused(monkeypatch):
+    class Deaf:
+        description = "deaf"
+
+        def __init__(self, source):
+            self.source = source
+
+    monkeypatch.setitem(RETRIEVERS._registered, "deaf", Deaf)
+    assert open_retriever(PASSAGES, RetrievalConfig(retriever="deaf")).description == "deaf"
+    with pytest.raises(ConfigError, match=r"retrieval\.filters: the retriever 'deaf' has no parameter `keep`"):
+        open_retriever(PASSAGES, RetrievalConfig(retriever="deaf", filters=FilterConfig(sources=("s2",))))
+
+
+@pytest.mark.parametrize("given", [{"filters": {"without": ["s2"]}}, {"agreement": True}, {"reranker": "some"}])
+def test_settings_that_a_retriever_of_ones_own_hears_nothing_of_are_refused(given):
+    class Own:
+        def retrieve(self, queries, top_k):
+            return [[] for _ in queries]
+
+    assert open_datastore(Own(), RetrievalConfig(retriever="dense"))[0] is not None
+    with pytest.raises(ConfigError, match=f"retrieval.{next(iter(given))}: the Own that was given is used as it is"):
+        open_datastore(Own(), RetrievalConfig(**given))
 
 
 @pytest.mark.usefixtures("no_encoder")

@@ -1,4 +1,4 @@
-"""The training attention against the literal eq. 1 of the EWE paper, in float64."""
+"""The training attention against the literal eq. 1 of Chen et al. 2024, in float64."""
 
 import random
 import sys

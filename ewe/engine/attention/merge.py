@@ -12,7 +12,7 @@ def merge_biases(weights: Sequence[float], merge: Merge, in_prompt: bool = False
 
     paper: (log w_i ..., log(1 + sum w)), which makes one softmax over all segments equal to averaging the k + 1
     attentions of eq. 1 by their normalisers; plain: all zero. in_prompt: whether the units follow a prefix, which
-    counts as context (architecture.md, 2); there plain keeps log w_i. auto: plain in a prompt, else paper. Without
+    counts as context (docs/architecture.md, 2); there plain keeps log w_i. auto: plain in a prompt, else paper. Without
     units all of them are plain attention.
     Raises ValueError for a weight that is not a positive number: a unit that counts nothing must not be in memory.
     """

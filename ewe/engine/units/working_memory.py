@@ -1,4 +1,4 @@
-"""The working memory of one sequence: two lanes of weighted units, first in, first out (architecture.md, 6)."""
+"""The working memory of one sequence: two lanes of weighted units, first in, first out."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Claims by a language model, through VeriScore's interface (the EWE paper, 3.1)."""
+"""Claims by a language model, through VeriScore's interface (Chen et al. 2024, 3.1)."""
 
 import re
 from collections.abc import Sequence
