@@ -36,7 +36,7 @@ _AGO = re.compile(r"\b(\d+|a|an|one|two|three|four|five|six|ten)\s+(day|week|mon
 _LAST = re.compile(r"\blast\s+(week|month|year)\b")
 _ONCE = re.compile(
     r"\bused\s+to\b|\b(?:previously|formerly|in\s+the\s+past)\b"
-    r"|\b(?:did|was|were)\b.*\bbefore(?:\s+(?:that|this|now))?\s*[?.!]*$"
+    r"|(?:\b(?:did|was|were|had)\b|['’]d\b).*\bbefore\b"  # "before?", "before Paris?", "before I moved?"
 )
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "ten": 10}
 _DAYS = {"day": 1.0, "week": 7.0, "month": 30.4, "year": 365.25}
@@ -53,6 +53,11 @@ class Period:
     def at(cls, moment: float) -> Self:
         """The shortest one: a single time."""
         return cls(moment, math.nextafter(moment, math.inf))
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether it is all that was before a time."""
+        return self.begin is None
 
     def meets(self, valid_from: float | None, valid_until: float | None) -> bool:
         """Whether something that holds between two times, the end not included, holds for a part of it."""
@@ -96,7 +101,7 @@ def query_period(query: str, now: float) -> Period | None:
     """The time that an English question asks about; None for a question about now, or about no time in particular.
 
     Dates need a year ("in 2024", "since May 2024", "before 2024-05-03"), or count back ("last year", "two months ago");
-    "used to" and "before" at the end ask for all that was before.
+    "used to" and, behind a verb in the past, "before" ask for all that was before now.
     """
     folded = query.lower()
     matches = [(match, period) for match in _DATED.finditer(folded) if (period := _period_of(match)) is not None]

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from ewe.errors import InvalidRequestError
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.memory_search import Found, MemorySearch
-from ewe.longterm.query_time import period_of
+from ewe.longterm.query_time import Period, period_of
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.reviews import ReviewPolicy
 from ewe.longterm.scoring.forms import First, FirstVeracity, VeracityUpdate, bayesian
@@ -119,13 +120,17 @@ class Recaller:
         """At most `top_k` memories of these scopes that may be used for the query: the best first, warnings last.
 
         threshold: the veracity to ask for, in [0, 1]; None: theta(q). as_of: when they must hold; None: at the time
-        that the query names ("in 2024"), or now. Raises ValueError if top_k < 1.
+        that the query names ("in 2024"), or now. Raises InvalidRequestError if top_k < 1.
         """
+        if top_k < 1:
+            raise InvalidRequestError(f"top_k must be at least 1, got {top_k}")
         rules = self._rules
         theta = rules.threshold.of(rules.criticality(query)) if threshold is None else threshold
         now = self._clock()
         period = period_of(query, as_of, now)
         [hits] = self._search.search([query], scopes, _WIDER * top_k, period)
+        if period.looks_back:
+            hits = self._with_preceding(hits, period)
         candidates = {_key(one.memory): one for one in _candidates(hits)}
         # How old a memory is counts from the time that is asked about.
         state = _Round(query, theta, min(now, period.end or now), candidates, self._checks, self._checks)
@@ -141,6 +146,17 @@ class Recaller:
                 places.get(one.action, sure).setdefault(_key(one.memory), one)
         used = dict(list((sure | warned).items())[:top_k])
         return Recall(tuple(used.values()), tuple(disregarded.values()), theta)
+
+    def _with_preceding(self, hits: Sequence[Found], period: Period) -> list[Found]:
+        """What was found, each behind what it took the place of: "before Paris" asks for that, in whatever words."""
+        found: dict[_Key, Found] = {}
+        for hit in hits:
+            scope = hit.memory.scope
+            preceding = filter(None, (self._store.find(scope, memory_id) for memory_id in hit.memory.supersedes))
+            held = [one for one in preceding if period.meets(one.valid_from, one.valid_until)]
+            for one in (*(Found(one, hit.score) for one in held), hit):
+                found.setdefault(_key(one.memory), one)
+        return list(found.values())
 
     def _scores(self, state: _Round) -> dict[_Key, Score]:
         scores = self._rules.scorer.score(list(state.candidates.values()), state.now)

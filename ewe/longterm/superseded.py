@@ -77,12 +77,18 @@ def why(store: MemoryStore, scope: Scope, memory_id: str) -> Why:
 
 
 def restore(store: MemoryStore, clock: Clock, scope: Scope, memory_id: str, by: str = "") -> Memory:
-    """Has a memory that ended, or that is marked as contradicted, hold again; what took its place stays too.
+    """Has a memory that ended, or that is marked as contradicted, hold again.
 
-    by: who says so, for its history. Raises InvalidRequestError if the scope holds no such memory.
+    What took its place stays, and supersedes it no longer. by: who says so, for its history. Raises InvalidRequestError
+    if the scope holds no such memory.
     """
     with store.transaction():
         memory = store.get(scope, memory_id)
+        ended = _ended(store, memory, store.history(scope, memory_id))
+        if ended is not None and ended.by is not None:
+            others = tuple(one for one in ended.by.supersedes if one != memory_id)
+            stays = Change(supersedes=others)
+            store.revise(scope, ended.by.id, stays, at=clock(), reason="stays beside", evidence=[memory_id])
         valid = (memory.valid_from, None) if memory.valid_until is not None else None
         change = Change(valid=valid, contradicts=())
         store.revise(scope, memory_id, change, at=clock(), reason=RESTORED, evidence=[by] if by else [])

@@ -13,6 +13,9 @@ _FIRST = r"(?:(?:both |all )?(?:my|our)|I|we|he|she)\b"
 _OTHER = r"(?:the|one|it|they|there|nobody|everyone|none|neither|half|mine|you)\b"
 _INVERTED = (
     r"(?:(?:am|is|are|was|do|does|did|have|has|can|could|will|would|should|what|how|why|any|got any)\b(?!['’])|"
+    r"(?:what|how|why|where)['’](?:s|re|d|ll)\b|"
+    r"(?:where|when|who|which(?: \w+)?) (?:am|are|was|do|does|did|have|has|can|could|will|would|should) "
+    r"(?:I|we|you|he|she|it|they|my|our)\b|"
     r"(?:is|are|was|do|does|did|have|has|can|could|wo|would|should)n['’]t "
     r"(?:I|we|you|he|she|it|they|that|this|there)\b)"
 )
@@ -44,7 +47,7 @@ _CUTS = re.compile(
     re.IGNORECASE,
 )
 _QUESTION = re.compile(rf"^{_JOINT}{_INVERTED}", re.IGNORECASE)
-_IMPERATIVE = re.compile(rf"^(?:{_REQUEST}|(?:don['’]t|do not) (?:worry|call|ask|tell|send|use|say)\\b)", re.IGNORECASE)
+_IMPERATIVE = re.compile(rf"^(?:{_REQUEST}|(?:don['’]t|do not) (?:worry|call|ask|tell|send|say)\b)", re.IGNORECASE)
 _CONCLUDES = re.compile(
     r"^(?:(?:ah|oh|ok|okay|right|and|hmm|got it)[,.!]* )*so (?:(?:I|we) (?:need|have to|should|must|can|just)|"
     r"you(?:['’]re| are| mean| think| say))\b",

@@ -244,10 +244,16 @@ def _id_of(content: str) -> str:
 
 def _replaced(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> list[Memory]:
     """The memories of its scope of which a new one takes the place, or which take its own, if it began earlier."""
-    return [other for other, stance in older if stance is Stance.CHANGED and _may_replace(memory, other)]
+    changed = (other for other, stance in older if stance is Stance.CHANGED)
+    return [other for other in changed if _may_replace(memory, other) and not _of_one_message(memory, other)]
 
 
 def _may_replace(memory: Memory, other: Memory) -> bool:
     """Whether the voice or the trust of a new memory allows that one of the two ends."""
     same = voice_of(memory) == voice_of(other)
     return same or (memory.source.reliability >= other.veracity and not is_personal(memory.content))
+
+
+def _of_one_message(memory: Memory, other: Memory) -> bool:
+    """Whether both are facts of one message, which tells what holds together."""
+    return "said" in memory.metadata and memory.metadata["said"] == other.metadata.get("said")

@@ -69,6 +69,17 @@ def test_lines_of_standard_input_become_memories(store: Path) -> None:
     assert ewe("add", store, "-", "--id", "x", text="tea").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "reliability"),
+    [((), 0.7), (("--source", "document:x"), 0.9), (("--source", "model"), 0.5), (("--reliability", "0.2"), 0.2)],
+)
+def test_a_source_is_believed_by_its_kind(store: Path, options: tuple[str, ...], reliability: float) -> None:
+    memory_id = done("add", store, "Tea grows in Assam", *options).strip()
+    with MemoryStore.open(store) as opened:
+        memory = opened.get(Scope(), memory_id)
+    assert (memory.source.reliability, memory.veracity) == (reliability, pytest.approx(reliability))
+
+
 def test_with_a_judge_contradictions_are_found_while_adding(store: Path) -> None:
     options = ("--user", "ann", "--source", "user:ann", "--reliability", "0.7", "--judge", "builtin")
     lines = "The bridge of Lyon was opened in 1923.\nThe bridge of Lyon was opened in 1932.\n"

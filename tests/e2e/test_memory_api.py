@@ -145,6 +145,8 @@ def test_what_is_wrong_says_what_to_do(make: Make) -> None:
     m = make()
     with pytest.raises(InvalidRequestError, match="as_of: a time is an ISO date"):
         m.search("tea", as_of="yesterday")
+    with pytest.raises(InvalidRequestError, match=r"^top_k"):
+        m.search("tea", -1)
     with pytest.raises(InvalidRequestError, match="name the user"):
         make(whose="").delete_all()
     [made] = m.add("Tea.")

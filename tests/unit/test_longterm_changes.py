@@ -176,9 +176,29 @@ def test_what_was_superseded_is_listed_explained_and_restored(memories: MemorySe
     again = memories.restore(ANN, old.id, by="ann")
     assert (again.content, again.valid_until) == (PORTO, None)
     assert memories.superseded(ANN) == []
+    assert memories.why(ANN, new.id).supersedes == memories.store.get(ANN, new.id).supersedes == ()
     assert [one.reason for one in memories.store.history(ANN, old.id)] == ["added", "superseded", "restored"]
     with pytest.raises(InvalidRequestError, match="holds as it is"):
         memories.restore(ANN, old.id)
+
+
+def test_a_question_for_what_was_before_finds_it(memories: MemoryService) -> None:
+    memories.add(PORTO, ANN, ME, observed_at=0.0)
+    memories.add(BERGEN, ANN, ME, observed_at=DAY / 2)
+    found = {
+        question: [one.content for one in memories.search(question, [ANN]).used]
+        for question in ("Where do I live, in Bergen?", "Who was my landlord before Bergen?")
+    }
+    assert list(found.values()) == [[BERGEN], [PORTO, BERGEN]]  # the second one shares no word with the first memory
+
+
+def test_facts_of_one_message_do_not_end_each_other(memories: MemoryService) -> None:
+    apart, together = (PORTO, BERGEN), (f"{PORTO} {BERGEN}",) * 2
+    for said, is_ended in ((apart, True), (together, False)):
+        scope = Scope(said[0])
+        old = memories.add(PORTO, scope, ME, metadata={"said": said[0]})
+        new = memories.add(BERGEN, scope, ME, metadata={"said": said[1]})
+        assert (new.supersedes == (old.id,)) is is_ended
 
 
 def test_a_mark_of_contradiction_is_taken_away(store: MemoryStore) -> None:

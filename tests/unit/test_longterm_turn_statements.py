@@ -41,6 +41,10 @@ from ewe.longterm.turn_statements import statements
         # What is asked is not told.
         ("I'm 45, is it too late to study?", ["Ann is 45."]),
         ("Is it late, and I am 45?", []),
+        ("My car's a 2009 Corsa, what's a rear subframe?", ["Ann's car is a 2009 Corsa."]),
+        ("I live in a one bed in Ulm, what's the first step for a mortgage", ["Ann lives in a one bed in Ulm."]),
+        ("I have two sons, where can we go in the rain?", ["Ann has two sons."]),
+        ("Don't use sugar in my coffee.", ["Ann doesn't use sugar in Ann's coffee."]),
         ("I can't eat gluten, so no flour please.", ["Ann can't eat gluten."]),
         ("I'm allergic to nuts, isn't that in the file?", ["Ann is allergic to nuts."]),
         ("Don't call me sir, I'm a woman.", ["Ann is a woman."]),
@@ -87,7 +91,8 @@ def test_advice_hearsay_moods_and_errands_are_not_kept(said: str) -> None:
     assert facts_by_rules("Ann", said) == []
 
 
-def test_conditions_stay_whole() -> None:
+def test_conditions_stay_whole_and_orders_tell_nothing() -> None:
+    assert statements("don't tell my wife we have a dog") == []
     assert statements("If I win, I move to Ulm, and my son stays.") == ["If I win, I move to Ulm, and my son stays."]
 
 

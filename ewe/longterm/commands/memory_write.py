@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from ewe.longterm.store import MemoryStore
     from ewe.verification.judges.protocol import Judge
 
+Reliability = Annotated[
+    float | None,
+    typer.Option(min=0, max=1, help="How far that source can be believed.", show_default="by its kind"),
+]
+
 
 def add(
     store: MemoryPlace,
@@ -43,7 +48,7 @@ def add(
     memory_id: Annotated[str | None, typer.Option("--id", help="Its id.", show_default="made from the words")] = None,
     kind: Annotated[str, typer.Option(help="What sort of memory it is.")] = "fact",
     source: Annotated[str, typer.Option(help="Where it comes from: a kind, or KIND:ID.")] = "user",
-    reliability: Annotated[float, typer.Option(min=0, max=1, help="How far that source can be believed.")] = 0.5,
+    reliability: Reliability = None,
     veracity: Annotated[
         float | None, typer.Option(min=0, max=1, help="How far the memory can be believed.", show_default="scored")
     ] = None,
@@ -183,7 +188,7 @@ def mcp(
     store: MemoryPlace,
     owner: Owner,
     source: Annotated[str, typer.Option(help="Whose word new memories are: a kind, or KIND:ID.")] = "model:mcp",
-    reliability: Annotated[float, typer.Option(min=0, max=1, help="How far that source can be believed.")] = 0.5,
+    reliability: Reliability = None,
     judge: JudgeIfAny = None,
     encoder: EncoderName = None,
 ) -> None:
@@ -219,6 +224,10 @@ def _judge(name: str | None) -> Judge | None:
     return None if name is None else load_judge(name)
 
 
-def _source(name: str, reliability: float) -> MemorySource:
+def _source(name: str, reliability: float | None) -> MemorySource:
+    """Where something comes from, believed as such sources are unless somebody says otherwise."""
+    from ewe.longterm.scoring.verimem import write_time_prior
+
     kind, _, id_ = name.partition(":")
-    return MemorySource(kind, id_, reliability)
+    source = MemorySource(kind, id_)
+    return replace(source, reliability=write_time_prior(source) if reliability is None else reliability)
