@@ -1,5 +1,6 @@
 """Loading models: one at a time in a process, and how far it is, for those who wait for it."""
 
+import importlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,3 +33,12 @@ WEIGHTS_LOCK = threading.RLock()
 Meanwhile transformers replaces functions of torch and of its own classes, in the whole process: a model that another
 thread makes then would lack its tied weights.
 """
+
+
+def import_transformers() -> None:
+    """Imports it, to be called before anything that imports it in a thread of its own.
+
+    It puts another module in its own place in the end: a thread that meets it half imported gets one without names.
+    """
+    with WEIGHTS_LOCK:
+        importlib.import_module("transformers")

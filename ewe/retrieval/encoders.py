@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from ewe.config.lazy import Lazy
-from ewe.config.loading import WEIGHTS_LOCK
+from ewe.config.loading import WEIGHTS_LOCK, import_transformers
 from ewe.errors import ConfigError
 
 EXTRA = "install it with pip install 'ewe-engine[dense]'"
@@ -77,6 +77,7 @@ class SentenceModel(Lazy[Any]):
 
 
 def _load(kind: Kind, name: str, folder: Path | None, device: str | None) -> Any:
+    import_transformers()
     import sentence_transformers
 
     settings = {"device": device, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}

@@ -1,5 +1,8 @@
 """transformers replaces functions of the whole process while it makes a model: two threads must not do so at once."""
 
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -43,3 +46,32 @@ def test_models_are_made_one_after_the_other(monkeypatch: pytest.MonkeyPatch, ot
         for job in [pool.submit(_language_model), pool.submit(others)]:
             job.result()
     assert met == []
+
+
+IMPORTS = """
+    import threading, time
+    from ewe.config.loading import import_transformers
+    problems = []
+
+    def load(delay_s, needs):
+        time.sleep(delay_s)
+        try:
+            import_transformers()
+            exec(needs)
+        except ImportError as error:
+            problems.append(error)
+
+    jobs = (0.0, "import sentence_transformers"), (0.3, "from transformers import AutoConfig")
+    threads = [threading.Thread(target=load, args=job) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(problems)
+"""
+
+
+def test_an_encoder_and_a_judge_may_come_at_the_same_time() -> None:
+    pytest.importorskip("sentence_transformers", reason="ewe-engine[dense] is not installed")
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(IMPORTS)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

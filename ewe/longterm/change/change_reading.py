@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.config.lazy import Lazy
+from ewe.config.loading import import_transformers
 from ewe.longterm.rule_facts import tells_a_fact
 from ewe.longterm.scoring.contradictions import same_attribute
 from ewe.text.english import FUNCTION_WORDS
@@ -121,6 +122,7 @@ def _dates_an_event_otherwise(older: str, newer: str) -> bool:
 
 
 def _load() -> CachedJudge:
+    import_transformers()
     # Here, so that memories on a server, and stores that are only searched, need no torch.
     from ewe.verification.judges.builtin_judge import load_int8, read_model
     from ewe.verification.judges.cross_encoder import CrossEncoderJudge, multiplies_bfloat16

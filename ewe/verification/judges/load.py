@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ewe.config import VerificationConfig
 from ewe.config.lazy import Lazy
+from ewe.config.loading import import_transformers
 from ewe.config.registry import JUDGES
 from ewe.config.setting_names import READER, WRITER
 from ewe.errors import JudgeError
@@ -49,7 +50,8 @@ class LazyJudge:
         window: ReadingWindow | None = None,
         thresholds: Thresholds | None = None,
     ) -> None:
-        self._judge = Lazy(load)
+        self._load = load
+        self._judge = Lazy(self._loaded)
         self.name = name
         self.window = window
         self.thresholds = thresholds
@@ -61,6 +63,10 @@ class LazyJudge:
     def warm(self) -> None:
         """Loads the judge."""
         self._judge.get()
+
+    def _loaded(self) -> Judge:
+        import_transformers()
+        return self._load()
 
 
 def load_judge(
