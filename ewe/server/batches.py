@@ -1,10 +1,13 @@
 """/v1/files and /v1/batches: files of requests come, are answered in the background, and go as files of results."""
 
 import asyncio
+import os
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, File, Form, Query, Request, UploadFile
 from fastapi.responses import FileResponse
+from starlette.types import Receive, Scope, Send
 
 from ewe.server.batch_runner import BatchRunner
 from ewe.server.batch_store import blocks, new_id, page, write_whole
@@ -74,7 +77,24 @@ async def retrieve_file(file_id: str, request: Request) -> StoredFile:
 async def retrieve_content(file_id: str, request: Request) -> FileResponse:
     """One file's content."""
     path = _runner_of(request).store.content(_file_of(request, file_id).id)
-    return FileResponse(path, media_type="application/octet-stream")
+    try:
+        return _Content(path)
+    except FileNotFoundError:
+        raise _no_file(file_id, "file_id") from None
+
+
+class _Content(FileResponse):
+    """A file that may be deleted before it is sent or meanwhile: opened at once, it is sent whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        number = self._file.fileno()
+        super().__init__(f"/dev/fd/{number}", media_type="application/octet-stream", stat_result=os.fstat(number))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends it."""
+        with self._file:
+            await super().__call__(scope, receive, send)
 
 
 @router.delete("/v1/files/{file_id}")
@@ -143,8 +163,12 @@ def _runner_of(request: Request) -> BatchRunner:
 def _file_of(request: Request, file_id: str, param: str = "file_id") -> StoredFile:
     file = _runner_of(request).store.files.find(key_of(request), file_id)
     if file is None:
-        raise RefusedError(404, f"there is no file {file_id!r} of this key", param=param, code="not_found")
+        raise _no_file(file_id, param)
     return file
+
+
+def _no_file(file_id: str, param: str) -> RefusedError:
+    return RefusedError(404, f"there is no file {file_id!r} of this key", param=param, code="not_found")
 
 
 def _check_space(request: Request, runner: BatchRunner, size: int) -> None:

@@ -2,7 +2,10 @@
 
 import base64
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
@@ -11,10 +14,14 @@ from ewe.server.admission import check_texts
 from ewe.server.engine_service import service_of
 from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
+from ewe.server.pacing import Turn, turn_of
 from ewe.server.schemas import embed_rerank_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES
 from ewe.server.served_models import ReadingModel, SentenceModels, counted, name_of
 from ewe.server.streaming import Cancellation, run_in_thread
+
+_Batch = TypeVar("_Batch")
+_Read = TypeVar("_Read")
 
 router = APIRouter(route_class=RequestRoute, responses=ERROR_RESPONSES)
 
@@ -35,13 +42,15 @@ async def create_embeddings(body: schemas.EmbeddingRequest, request: Request) ->
     if body.dimensions not in (None, encoder.dimension):
         message = f"dimensions: {name} makes vectors of {encoder.dimension} numbers and no others"
         raise RefusedError(400, message, param="dimensions")
-    content = await run_in_thread(request, queue, lambda cancellation: _embedded(models, body, name, cancellation))
+    content = await run_in_thread(request, queue, partial(_embedded, models, body, name, turn_of(request.scope)))
     return Response(content, media_type="application/json")
 
 
-def _embedded(models: SentenceModels, body: schemas.EmbeddingRequest, name: str, cancellation: Cancellation) -> str:
+def _embedded(
+    models: SentenceModels, body: schemas.EmbeddingRequest, name: str, turn: Turn, cancellation: Cancellation
+) -> str:
     """The answer's JSON, which for thousands of vectors takes long to write."""
-    vectors, tokens = _encode(models, body, cancellation)
+    vectors, tokens = _encode(models, body, turn, cancellation)
     answer = schemas.EmbeddingResponse(
         data=[schemas.Embedding(index=index, embedding=_written(vector, body)) for index, vector in enumerate(vectors)],
         model=name,
@@ -51,15 +60,23 @@ def _embedded(models: SentenceModels, body: schemas.EmbeddingRequest, name: str,
 
 
 def _encode(
-    models: SentenceModels, body: schemas.EmbeddingRequest, cancellation: Cancellation
+    models: SentenceModels, body: schemas.EmbeddingRequest, turn: Turn, cancellation: Cancellation
 ) -> tuple[np.ndarray, int]:
     """float32 [texts, dimension], and the tokens that were read."""
     encoder = models.encoder()
     _check_each(encoder, "input", [(text,) for text in body.texts])
-    counts = [n for batch in cancellation.batches(body.texts, _COUNTED) for n in encoder.count_tokens(batch)]
-    tokens = counted(encoder, "input", counts, body.truncate_prompt_tokens == -1)
+    counts = _in_parts(turn, cancellation.batches(body.texts, _COUNTED), encoder.count_tokens)
+    tokens = counted(encoder, "input", list(chain.from_iterable(counts)), body.truncate_prompt_tokens == -1)
     encode = encoder.encode_queries if body.input_type == "query" else encoder.encode_passages
-    return np.concatenate([encode(batch) for batch in cancellation.batches(body.texts, _BATCH)]), tokens
+    return np.concatenate(_in_parts(turn, cancellation.batches(body.texts, _BATCH), encode)), tokens
+
+
+def _in_parts(turn: Turn, batches: Iterator[_Batch], read: Callable[[_Batch], _Read]) -> list[_Read]:
+    """What a model reads in each batch, which is a part of the request's work."""
+    results = []
+    for batch in turn.in_parts(batches):  # in a comprehension a failure would hold its part as long as itself
+        results.append(read(batch))
+    return results
 
 
 def _written(vector: np.ndarray, body: schemas.EmbeddingRequest) -> list[float] | str:
@@ -77,7 +94,7 @@ async def rerank(body: schemas.RerankRequest, request: Request) -> schemas.Reran
     served, queue = service.served, service.queues.sentence_models
     models = served.engine.sentence_models
     name = name_of(await run_in_thread(request, queue, lambda _: models.reranker()), body.model, served.names)
-    scores, tokens = await run_in_thread(request, queue, lambda cancellation: _score(models, body, cancellation))
+    scores, tokens = await run_in_thread(request, queue, partial(_score, models, body, turn_of(request.scope)))
     order = sorted(range(len(scores)), key=lambda index: -scores[index])[: body.top_n or None]
     documents = (
         {} if body.return_documents is False else {index: schemas.RankedText(text=body.texts[index]) for index in order}
@@ -93,14 +110,17 @@ async def rerank(body: schemas.RerankRequest, request: Request) -> schemas.Reran
     )
 
 
-def _score(models: SentenceModels, body: schemas.RerankRequest, cancellation: Cancellation) -> tuple[list[float], int]:
+def _score(
+    models: SentenceModels, body: schemas.RerankRequest, turn: Turn, cancellation: Cancellation
+) -> tuple[list[float], int]:
     """A score per document, and the tokens that were read."""
     reranker, pairs = models.reranker(), [(body.query, text) for text in body.texts]
     _check_each(reranker, "documents", pairs)
     check_texts((text for pair in pairs for text in pair), _MOST_PAIRED_BYTES, "query")
-    counts = [n for batch in cancellation.batches(pairs, _COUNTED) for n in reranker.count_tokens(batch)]
-    tokens = counted(reranker, "documents", counts, body.truncate_prompt_tokens == -1)
-    return [float(score) for batch in cancellation.batches(pairs, _BATCH) for score in reranker.score(batch)], tokens
+    counts = _in_parts(turn, cancellation.batches(pairs, _COUNTED), reranker.count_tokens)
+    tokens = counted(reranker, "documents", list(chain.from_iterable(counts)), body.truncate_prompt_tokens == -1)
+    scores = _in_parts(turn, cancellation.batches(pairs, _BATCH), reranker.score)
+    return [float(score) for score in chain.from_iterable(scores)], tokens
 
 
 def _check_each(model: ReadingModel, field: str, texts: Sequence[Sequence[str]]) -> None:

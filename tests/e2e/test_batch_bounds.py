@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import openai
 import pytest
 from batch_rig import counts, create, ended, line, results, server
+from fastapi.responses import FileResponse
 from server_rig import wait_for
 
 from ewe.server import batches
@@ -135,3 +137,20 @@ def test_checks_of_cancelled_batches_are_not_waited_for(tmp_path: Path, monkeypa
         gate.set()
         assert ended(client, batches[5]).status == "completed"
         assert len(checked) == 2
+
+
+def test_a_file_deleted_while_it_is_fetched_comes_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    send, chat = FileResponse.__call__, line("a", "word " * 100_000)
+
+    async def delete_first(self: FileResponse, *arguments: Any) -> None:
+        for path in (tmp_path / "files").glob("file-*"):
+            path.unlink()
+        await send(self, *arguments)
+
+    with server(tmp_path) as opened:
+        client = opened.client()
+        file = client.files.create(file=("in.jsonl", json.dumps(chat).encode()), purpose="batch")
+        monkeypatch.setattr(FileResponse, "__call__", delete_first)
+        assert json.loads(client.files.content(file.id).content) == chat
+        with pytest.raises(openai.NotFoundError, match="there is no file"):
+            client.files.content(file.id)

@@ -153,6 +153,15 @@ def test_others_memories_are_out_of_reach(store: MemoryStore) -> None:
     serve(store, forget, user="")
 
 
+def test_an_unknown_prompt_is_refused_in_a_line(store: MemoryStore, caplog: pytest.LogCaptureFixture) -> None:
+    async def talk(tools: Tools) -> None:
+        with pytest.raises(late_import("mcp", reason=MISSING).MCPError, match=f"^Unknown prompt: {'n' * 64}$"):
+            await tools.client.get_prompt("n" * 1000)
+
+    serve(store, talk)
+    assert not [record for record in caplog.records if record.exc_info]
+
+
 def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
     told = CliRunner().invoke(app, ["memory", "mcp", str(tmp_path), "--encoder", "none"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ from ewe import Config
 from ewe.components import Components
 from ewe.retrieval import bm25
 from ewe.server.document_pieces import MOST_CHARACTERS, pieces_of
+from ewe.server.own_process.child_parts import ChildVerifiers
+from ewe.server.own_process.remote_parts import RemoteVerifiers
 from ewe.server.text_verifiers import OwnTextVerifiers
 from ewe.text.words import words
 from ewe.types import Passage, Verdict, VerificationRequest
@@ -50,23 +53,54 @@ def test_a_fact_anywhere_in_a_long_document_is_found_and_the_whole_document_name
     assert result.claims[0].evidence_ids == ("a",)
 
 
-def test_long_documents_are_indexed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def remote(verifiers: OwnTextVerifiers) -> RemoteVerifiers:
+    """The same verifiers as if they were in the engine's own process."""
+    child = ChildVerifiers(verifiers)
+    return RemoteVerifiers(
+        lambda name, **told: child.calls[name](**told), lambda told: child.close(told["number"]), True
+    )
+
+
+@pytest.mark.parametrize("place", [lambda verifiers: verifiers, remote])
+def test_long_documents_are_indexed_in_parts(monkeypatch: pytest.MonkeyPatch, place: Any) -> None:
     """Between two parts the thread can rest: so much is looked through in one of them, and no more."""
     read: list[int] = []
     monkeypatch.setattr(bm25, "words", lambda text: read.append(len(text)) or words(text))
     parts: list[int] = []
 
     def in_parts(items: Iterable[Any]) -> Iterator[Any]:
-        for item in items:
+        remaining = iter(items)
+        while True:
             before = sum(read)
+            try:
+                item = next(remaining)
+            except StopIteration:
+                return
+            finally:
+                parts.append(sum(read) - before)
             yield item
-            parts.append(sum(read) - before)
+            parts[-1] = sum(read) - before
 
     document = Passage("a", FILLER * 600)
-    OwnTextVerifiers(Config(), Components(None, None)).against([document], in_parts).close()
-    assert len(parts) == len(list(pieces_of(document)))
+    verifier = place(OwnTextVerifiers(Config(), Components(None, None))).against([document], in_parts)
+    verifier.close()
+    assert len(list(pieces_of(document))) <= len(parts) <= len(list(pieces_of(document))) + 1
     assert sum(read) == len(document.text)
     assert max(parts) <= 4 * MOST_CHARACTERS
+
+
+def test_documents_that_are_closed_while_they_are_indexed_leave_no_thread() -> None:
+    def fail(items: Iterable[Any]) -> Iterator[Any]:
+        yield next(iter(items))
+        raise RuntimeError("it fails")
+
+    far = remote(OwnTextVerifiers(Config(), Components(None, None)))
+    with pytest.raises(RuntimeError, match="it fails"):
+        far.against([Passage("a", FILLER * 600)], fail)
+    for thread in threading.enumerate():
+        if thread.name == "ewe-documents":
+            thread.join(10)
+            assert not thread.is_alive()
 
 
 @given(st.lists(st.text("ab c.", max_size=12), min_size=1, max_size=12), st.integers(1, 5), st.text("ab c", max_size=5))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.ingest import row_files, texts
+from ewe.retrieval.ingest import parquet_files, row_files, texts
 from ewe.retrieval.ingest.documents import Document, Problem, ReadOptions, SourceFile
 from ewe.retrieval.ingest.fields import parse_columns, read_sources
 from ewe.retrieval.ingest.files import KINDS, find_files
@@ -379,6 +379,8 @@ class TestTables:
         assert good.text == "x"
         assert str(bad) == "c.csv:2: the row has 1 fields, the header 2"
         assert "is no CSV" in problem(written(tmp_path / "d.csv", 'text,b\n"never closed,2\n'))
+        before, end = read(written(tmp_path / "f.csv", 'text,b\nx,2\n"never closed,2\n'))
+        assert (before.text, "is no CSV" in str(end)) == ("x", True)
         assert "is not UTF-8" in problem(written(tmp_path / "e.csv", b"text\n\xfcber\n"))
 
     def test_values_of_parquet_that_python_cannot_hold_are_problems_of_their_rows(self, tmp_path: Path) -> None:
@@ -401,7 +403,7 @@ class TestTables:
         pyarrow = pytest.importorskip("pyarrow")
         from pyarrow import parquet
 
-        monkeypatch.setattr(row_files, "_ROWS", 2)
+        monkeypatch.setattr(parquet_files, "_MOST_ROWS", 2)
         columns = {
             "id": [5, 6, 7],
             "body": ["a", None, "c"],

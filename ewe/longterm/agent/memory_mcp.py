@@ -13,6 +13,7 @@ from ewe.longterm import records
 from ewe.longterm.agent.memory_tools import Content, Few, caution, fact, memory_status, source_name
 from ewe.longterm.memory_api import Memory
 
+_LONGEST_NAME = 64  # characters of what is unknown that an error tells
 _P = ParamSpec("_P")
 _Answer = dict[str, Any]
 Query = Annotated[str, Field(min_length=1, max_length=10_000)]  # megabytes of it keep a search busy for minutes
@@ -85,8 +86,10 @@ class MemoryServer:
 def mcp_app(server: MemoryServer) -> Any:
     """The tools as an `MCPServer` of the official SDK. Raises ConfigError without the package `mcp`."""
     try:
+        from mcp import MCPError
         from mcp.server.mcpserver import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
+        from mcp.types import INVALID_PARAMS
     except ImportError as error:
         raise ConfigError("an MCP server needs the package mcp 2: pip install 'ewe-engine[mcp]'") from error
 
@@ -100,7 +103,12 @@ def mcp_app(server: MemoryServer) -> Any:
 
         return wrapped
 
-    app: Any = MCPServer("ewe-memory", instructions=_INSTRUCTIONS, log_level="WARNING")
+    class App(MCPServer[Any]):
+        async def get_prompt(self, name: str, *_: Any) -> Any:
+            """Refuses it, as there is none; the SDK's own answer is an internal error, with a traceback in the log."""
+            raise MCPError(INVALID_PARAMS, f"Unknown prompt: {name[:_LONGEST_NAME]}")
+
+    app: Any = App("ewe-memory", instructions=_INSTRUCTIONS, log_level="WARNING")
     for tool in server.tools():
         app.add_tool(telling_errors(tool), description=" ".join((tool.__doc__ or "").split()))
     return app

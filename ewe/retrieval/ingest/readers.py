@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ewe.retrieval.ingest import html, pdf, row_files, texts
+from ewe.retrieval.ingest import html, parquet_files, pdf, row_files, texts
 from ewe.retrieval.ingest.documents import (
     Block,
     Document,
@@ -32,7 +32,7 @@ READERS = {
     "pdf": Reader(whole_file, pdf.documents),
     "jsonl": Reader(row_files.jsonl_blocks, row_files.jsonl_documents),
     "csv": Reader(row_files.csv_blocks, row_files.csv_documents),
-    "parquet": Reader(row_files.parquet_blocks, row_files.parquet_documents),
+    "parquet": Reader(parquet_files.parquet_blocks, parquet_files.parquet_documents),
     "empty": Reader(lambda file, options: iter([Block(file, None, 1, 0)]), lambda block, options: iter([None])),
 }
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ewe.errors import JudgeError
 from ewe.server.own_process import engine_messages as wire
+from ewe.server.own_process.opening import Opening
 from ewe.server.served_models import SentenceModels, ServedEncoder, ServedReranker
-from ewe.server.text_verifiers import OwnTextVerifiers, TimedVerifier
+from ewe.server.text_verifiers import OwnTextVerifiers
 
 
 class ChildVerifiers:
@@ -17,7 +19,7 @@ class ChildVerifiers:
 
     def __init__(self, verifiers: OwnTextVerifiers) -> None:
         self._verifiers = verifiers
-        self._against: dict[int, TimedVerifier] = {}
+        self._against: dict[int, Opening] = {}
         self._numbers = itertools.count()
 
     @property
@@ -28,25 +30,38 @@ class ChildVerifiers:
     @property
     def calls(self) -> Mapping[str, Callable[..., Any]]:
         """What answers to the names of calls."""
-        return {"open documents": self._open, "verify": self._verify}
+        return {"open documents": self._open, "index part": self._go_on, "verify": self._verify}
 
     def close(self, number: int) -> None:
         """Forgets the documents that have this number."""
-        verifier = self._against.pop(number, None)
-        if verifier is not None:
-            verifier.close()
+        opening = self._against.pop(number, None)
+        if opening is not None:
+            opening.close()
 
-    def _open(self, documents: Any) -> int:
-        """The number under which a verifier of these documents is kept."""
-        verifier, number = self._verifiers.against(wire.PASSAGES.read(documents)), next(self._numbers)
-        self._against[number] = verifier
+    def _open(self, documents: Any, in_parts: bool) -> int:
+        """The number under which a verifier of these documents is kept; in_parts: it is made by calls of `_go_on`."""
+        opening = Opening(partial(self._verifiers.against, wire.PASSAGES.read(documents)), in_parts)
+        if not in_parts:
+            opening.verifier()
+        number = next(self._numbers)
+        self._against[number] = opening
         return number
 
+    def _go_on(self, number: int) -> bool:
+        """Whether that was the last part of the making."""
+        return self._opened(number).go_on()
+
     def _verify(self, documents: int | None, requests: Any) -> Any:
-        verifier = self._verifiers.own() if documents is None else self._against.get(documents)
-        if verifier is None:  # of documents that were closed meanwhile; without a verifier of its own nobody asks
-            raise JudgeError("the documents have been closed")
+        verifier = self._verifiers.own() if documents is None else self._opened(documents).verifier()
+        if verifier is None:  # without a verifier of its own nobody asks
+            raise JudgeError("the engine has no verifier")
         return wire.CHECKED.plain(verifier.verify(wire.CHECKS.read(requests)))
+
+    def _opened(self, number: int) -> Opening:
+        opening = self._against.get(number)
+        if opening is None:
+            raise JudgeError("the documents have been closed")
+        return opening
 
 
 class ChildSentenceModels:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,9 +57,18 @@ class RemoteVerifiers:
         return RemoteVerifier(self._call, self._tell) if self._has_own else None
 
     def against(self, documents: Sequence[Passage], in_parts: InParts = iter) -> RemoteVerifier:
-        """A verifier that looks into these documents alone, which are sent and indexed once, in no parts."""
-        number = self._call("open documents", documents=wire.PASSAGES.plain(list(documents)))
-        return RemoteVerifier(self._call, self._tell, number)
+        """A verifier that looks into these documents alone, which are sent and indexed once."""
+        paced = in_parts is not iter  # else it takes one call
+        number = self._call("open documents", documents=wire.PASSAGES.plain(list(documents)), in_parts=paced)
+        verifier = RemoteVerifier(self._call, self._tell, number)
+        if paced:
+            try:
+                for _ in in_parts(iter(partial(self._call, "index part", number=number), True)):
+                    pass
+            except BaseException:
+                verifier.close()
+                raise
+        return verifier
 
     def close(self) -> None:
         """Nothing is held here."""
