@@ -78,7 +78,7 @@ class DecisionRule:
             return True
         led = window.led
         is_copy = repeats_the_words(wording, led) and not says_more_often(wording, led)
-        return is_copy and not says_in_another_order(wording, led)
+        return is_copy and not says_in_another_order(wording, led, window.passage.title)
 
     def probabilities(self, wording: str, reading: Reading, claim: str = "") -> Probabilities:
         """Of one passage; wording: the claim as it was written; claim: with its pronoun named, where it has one.

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
-from ewe.text.english import FUNCTION_WORDS, MONTHS, PREPOSITIONS, PRONOUNS, SAME_WORDS, stem, words_of
+from ewe.text.english import FUNCTION_WORDS, MONTHS, PREPOSITIONS, PRONOUNS, words_of
 from ewe.verification.extraction.verbs import AUXILIARY_FORMS, PLAIN_VERBS
+from ewe.verification.signals import normal_form
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _VERBS = AUXILIARY_FORMS | PLAIN_VERBS
 _JOINTS = (" ", "-", ". ")  # What stands between the words of one name.
 _CACHED_TEXTS = 8192
+_STAND_INS = PRONOUNS | words_of("that which")
+_BE = words_of("is are was were been being be")
+_ENDS = PREPOSITIONS | _STAND_INS
 _PLACES = PREPOSITIONS - {"by"}
 _NO_NAMES = FUNCTION_WORDS | MONTHS.keys() | words_of("monday tuesday wednesday thursday friday saturday sunday")
 _IN_ORDER = 0.75
@@ -58,7 +63,7 @@ def tells_of_another(claim: str, sentence: str) -> bool:
     verbs = [at for at in range(start + 1) if own.is_verb[at]]
     last = verbs[-1] if verbs else start
     first = verbs[-2] + 1 if len(verbs) > 1 else 0
-    if not PRONOUNS.isdisjoint(own.low[first:last]):
+    if not _STAND_INS.isdisjoint(own.low[first:last]):
         return False
     before, behind = _names_between(own, first, last), _names_between(own, start, len(own.low))
     meant = [name for name, _ in before] + [name for name, may_be_subject in behind if may_be_subject]
@@ -78,34 +83,90 @@ def says_more_often(claim: str, evidence: str) -> bool:
     return any(count > max(1, own[word]) for word, count in Counter(predicate).items())
 
 
-def says_in_another_order(claim: str, evidence: str) -> bool:
-    """Whether fewer than three in four of the claim's content words come in the order of the evidence.
+def says_in_another_order(claim: str, evidence: str, title: str = "") -> bool:
+    """Whether a claim has the content words of the evidence in an order that may say another thing; title: its title.
 
-    "It is 19 km south of Guatemala City" has all words of "It is 303 km north of Guatemala City, and 19 km south of
-    Uaxactun", and none of what they say.
+    It has if fewer than three in four come in the order of the evidence: "It is 19 km south of Guatemala City" has all
+    words of "It is 303 km north of Guatemala City, and 19 km south of Uaxactun", and none of what they say. Nor may a
+    word have another place than in the evidence, unless its preposition goes with it: "In 1910 Ada met Bo" says the
+    same as "Ada met Bo in 1910", and "Bo met Ada in 1910" does not. A name of the title may stand anywhere: it is
+    often a pronoun's. "The race was won by Ada" is read as "Ada won the race".
     """
-    claimed, own = (_content(one.stems, one.low) for one in (_read(claim), _read(evidence)))
-    return _longest_common(claimed, own) < _IN_ORDER * len(claimed)
+    claimed, own, titled = _read(claim), _read(evidence), set(_read(title).stems)
+    claimed, own = _in_active(claimed, own), _in_active(own, claimed)
+    content, others = _content(claimed, titled), _content(own, titled)
+    in_order = _longest_common(claimed, content, own, others)
+    if len(in_order) < _IN_ORDER * len(content):
+        return True
+    moved = [at for before, at in pairwise([-1, *content]) if at not in in_order and (before in in_order or before < 0)]
+    return not all(_keeps_its_preposition(claimed, at, own) for at in moved)
 
 
-def _content(stems: Sequence[str], low: Sequence[str]) -> list[str]:
-    """The stems of the words that are not function words."""
-    return [word for word, form in zip(stems, low, strict=True) if form not in FUNCTION_WORDS]
+def _in_active(text: _Words, other: _Words) -> _Words:
+    """The words of "the race was won by Ada in 1910" in the order "Ada won the race in 1910".
+
+    As they are where that is no passive, or the other text has its agent behind "by" as well, or not at all.
+    """
+    agent = text.low.index("by") if "by" in text.low else 0
+    verb = max((at for at in range(agent) if text.low[at] in _BE), default=0)
+    if not 0 < verb < agent - 1:
+        return text
+    ends = (at for at in range(agent + 2, len(text.low)) if text.low[at] in _ENDS)
+    end = next(ends, len(text.low))
+    name = next((text.stems[at] for at in range(agent + 1, end) if text.low[at] not in FUNCTION_WORDS), "")
+    prepositions = [_preposition_before(other, at) for at, word in enumerate(other.stems) if word == name]
+    if not prepositions or "by" in prepositions:
+        return text
+    order = [*range(agent + 1, end), *range(verb + 1, agent), *range(verb), *range(end, len(text.low))]
+    return replace(text, low=tuple(text.low[at] for at in order), stems=tuple(text.stems[at] for at in order))
 
 
-def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
-    """The length of the longest common subsequence."""
-    row = [0] * (len(second) + 1)
-    for one in first:
-        before = 0
-        for at, other in enumerate(second, 1):
-            before, row[at] = row[at], before + 1 if one == other else max(row[at], row[at - 1])
-    return row[-1]
+def _content(text: _Words, titled: Set[str]) -> list[int]:
+    """The places of the words that are neither function words nor of the title."""
+    places = range(len(text.low))
+    return [at for at in places if text.low[at] not in FUNCTION_WORDS and text.stems[at] not in titled]
+
+
+def _longest_common(claimed: _Words, content: Sequence[int], own: _Words, others: Sequence[int]) -> set[int]:
+    """The places in the claim of the longest common subsequence of both texts' content words."""
+    words, other_words = [claimed.stems[at] for at in content], [own.stems[at] for at in others]
+    lengths = [[0] * (len(other_words) + 1) for _ in range(len(words) + 1)]
+    for row in range(len(words) - 1, -1, -1):
+        for column in range(len(other_words) - 1, -1, -1):
+            is_same = words[row] == other_words[column]
+            below, beside = lengths[row + 1][column], lengths[row][column + 1]
+            lengths[row][column] = lengths[row + 1][column + 1] + 1 if is_same else max(below, beside)
+    row, column, places = 0, 0, set[int]()
+    while row < len(words) and column < len(other_words):
+        if words[row] == other_words[column]:
+            places.add(content[row])
+            row, column = row + 1, column + 1
+        elif lengths[row + 1][column] >= lengths[row][column + 1]:
+            row += 1
+        else:
+            column += 1
+    return places
+
+
+def _keeps_its_preposition(claimed: _Words, at: int, own: _Words) -> bool:
+    """Whether a word of the claim stands behind a preposition, and behind the same one in the evidence."""
+    preposition = _preposition_before(claimed, at)
+    places = (place for place, word in enumerate(own.stems) if word == claimed.stems[at])
+    return preposition != "" and any(_preposition_before(own, place) == preposition for place in places)
+
+
+def _preposition_before(text: _Words, at: int) -> str:
+    """The preposition before a word, with none but function words between; "" if there is none."""
+    while at > 0 and text.low[at - 1] in FUNCTION_WORDS:
+        at -= 1
+        if text.low[at] in PREPOSITIONS:
+            return text.low[at]
+    return ""
 
 
 def _where_it_says(own: _Words, predicate: Sequence[str], low: Sequence[str]) -> int | None:
     """Where the sentence has the predicate's first content word with most of the others after it."""
-    content = _content(predicate, low)
+    content = [word for word, form in zip(predicate, low, strict=True) if form not in FUNCTION_WORDS]
     if not content:
         return None
     places = [at for at, word in enumerate(own.stems) if word == content[0]]
@@ -135,7 +196,7 @@ def _read(text: str) -> _Words:
         word = match[0].lower()
         low.append(word.replace("’", "'"))
         word = low[-1].removesuffix("'s")
-        stems.append(stem(SAME_WORDS.get(word, word)))
+        stems.append(normal_form(word))
         if match[0][0].isupper() and word not in _NO_NAMES:
             goes_on = bool(names) and names[-1][0] == len(low) - 1 and text[name_end : match.start()] in _JOINTS
             name = (names.pop()[1] if goes_on else frozenset()) | {stems[-1]}

@@ -100,9 +100,9 @@ def says_nearly_the_same(claim: str, sentence: str, led: str) -> bool:
 
 
 def repeats_the_words(claim: str, led: str) -> bool:
-    """Whether a claim has no content word or number that a sentence of evidence lacks; led: as of `signals`."""
-    claimed = _read(claim)
-    return claimed.content | claimed.numbers <= _read(led).stems
+    """Whether a claim has no content word, number or degree that a sentence of evidence lacks; led: as of `signals`."""
+    claimed, context = _read(claim), _read(led)
+    return claimed.content | claimed.numbers <= context.stems and claimed.degrees <= context.degrees
 
 
 def _says_much_more(own: _Text, claimed: _Text) -> bool:
@@ -183,7 +183,7 @@ def _read(text: str) -> _Text:
     name_end = 0
     for match in _TOKEN.finditer(text):
         low = match[0].lower()
-        word = _norm(low)
+        word = normal_form(low)
         words.append(word)
         degrees |= {SAME_WORDS.get(low, low)} & _DEGREES
         negations += low in _NEGATIONS or low.endswith(("n't", "n’t"))
@@ -203,7 +203,7 @@ def _read(text: str) -> _Text:
     return _Text(tuple(words), stems, stems - _SAID_ANYWAY, frozenset(numbers), names, *sets, negations)
 
 
-def _norm(word: str) -> str:
+def normal_form(word: str) -> str:
     """ "1,200" as "1200", "three" as "3", anything else by its stem."""
     if word[0].isdigit():
         return word.replace(",", "")

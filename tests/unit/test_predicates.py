@@ -43,6 +43,7 @@ def test_a_name_that_stands_in_the_place_of_another(claim: str, sentence: str) -
         ("Ada and Lind were the two towns created.", "The Huguenots created two towns: Ada and Lind."),
         ("Bo Berg founded a mill in Rome.", "In 1928 Ada tells of a mill in Rome, founded by Bo Berg."),
         ("The race took place on 29 March 2008.", "The 154th Boat Race took place on 29 March 2008."),
+        ("Storm Ada killed four.", "Storm Ada was a Category 1 storm that killed four."),
         ("Ada Lind moved to Bergen.", "Roses are red."),
         ("A heading without a verb", GROUP),
         ("", ""),
@@ -66,3 +67,46 @@ def test_words_that_come_in_another_order() -> None:
     pie = "Home Made Mince Pie is a silent short comedy produced in 1910 by the Thanhouser Company."
     assert not says_in_another_order("In 1910 Home Made Mince Pie was produced by the Thanhouser Company.", pie)
     assert not says_in_another_order("", pie)
+
+
+LOBSTERS = (
+    "In 2008, 4,386 t were caught in Europe, of which two were young, and 3,462 t were caught in the British Isles."
+)
+TALKS = "Ian Smith: Talks were ended in May by the furious Rhodesians, with Smith calling Nkomo a monster in public."
+MATING = "Mating occurs in summer between a newly moulted female, whose shell is soft, and a hard-shelled male."
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("In 2008, 3,462 t were caught in Europe.", LOBSTERS),
+        ("In May talks were ended by the furious Rhodesians, with Nkomo calling Smith a monster in public.", TALKS),
+        (
+            "Mating occurs in summer between a newly moulted male, whose shell is soft, and a hard-shelled female.",
+            MATING,
+        ),
+        ("Ada Lind was defeated by Bo Berg in Oslo.", "Ada Lind defeated Bo Berg in Oslo."),
+        ("Ada Lind defeated Bo Berg in Oslo.", "Ada Lind was defeated by Bo Berg in Oslo."),
+    ],
+)
+def test_a_word_in_the_place_of_another_is_another_order(claim: str, evidence: str) -> None:
+    assert says_in_another_order(claim, evidence)
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence", "title"),
+    [
+        ("In May talks were ended by the furious Rhodesians, with Smith calling Nkomo a monster.", TALKS, ""),
+        (
+            "Mating occurs between a newly moulted female, whose shell is soft, and a hard-shelled male in summer.",
+            MATING,
+            "",
+        ),
+        ("In May the mill was built by Ada Lind in Oslo.", "Ada Lind built the mill in May in Oslo.", ""),
+        ("Ada Lind built the mill.", "The mill was built by Ada Lind in Oslo.", ""),
+        ("In 2008, 4386 t were caught in Europe, of which 2 were young.", LOBSTERS, ""),
+        ("The eggs of the lobster hatch.", "Lobster: The eggs hatch at night.", "Lobster"),
+    ],
+)
+def test_a_phrase_that_moves_with_its_preposition_keeps_the_order(claim: str, evidence: str, title: str) -> None:
+    assert not says_in_another_order(claim, evidence, title)

@@ -19,7 +19,14 @@ from ewe.verification.decision import (
     window_probabilities,
 )
 from ewe.verification.selection import SentenceSelector
-from ewe.verification.signals import SIGNALS, says_nearly_the_same, signals, speaks_of_the_same, swaps_names
+from ewe.verification.signals import (
+    SIGNALS,
+    repeats_the_words,
+    says_nearly_the_same,
+    signals,
+    speaks_of_the_same,
+    swaps_names,
+)
 
 THRESHOLDS = Thresholds(0.5, 0.5, 0.0)
 TEXT = "Ada Lind was a weaver of fine wool in Oslo. She was born to Danish parents in Warsaw on 8 March 1931."
@@ -281,6 +288,12 @@ def test_a_rule_for_copies_ticks_only_what_has_no_word_beyond_the_evidence(claim
     window = SentenceSelector().select(claim, Passage("p", TEXT, title="Ada Lind"))
     assert DecisionRule(THRESHOLDS, copies_only=True).confirms(claim, window) is confirmed
     assert DecisionRule(THRESHOLDS).confirms(claim, window)
+
+
+def test_a_copy_has_no_degree_beyond_the_evidence():
+    evidence = "Guests: Some of the guests moved to Bergen, where they had built mills."
+    assert repeats_the_words("Some of the guests moved to Bergen.", evidence)
+    assert not repeats_the_words("All of the guests moved to Bergen.", evidence)
 
 
 def test_the_built_in_judge_ticks_copies_only():
