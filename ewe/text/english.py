@@ -57,7 +57,9 @@ SAME_WORDS = _forms(
     """\
 mile mi miles|kilometre km kilometer kilometers kilometres|metre meter meters metres|foot ft feet|inch inches|
 kilogram kg kilograms kilo kilos|gram grams|tonne tonnes|ton tons|pound lb lbs pounds|acre acres|hectare ha hectares|
-hour hr hrs hours|minute min mins minutes|second sec secs seconds|
+hour hr hrs hours|minute min mins minutes|second sec secs seconds|week wk wks weeks|euro eur euros|dollar usd dollars|
+january jan|february feb|march mar|april apr|june jun|july jul|august aug|september sep sept|october oct|november nov|
+december dec|monday mon|tuesday tue tues|wednesday wed|thursday thu thur thurs|friday fri|saturday sat|sunday sun|
 scotland scottish|england english|wales welsh|ireland irish|britain british|france french|germany german|spain spanish|
 portugal portuguese|italy italian|greece greek|turkey turkish|russia russian|ukraine ukrainian|poland polish|
 sweden swedish|norway norwegian|denmark danish|finland finnish|iceland icelandic|netherlands dutch|belgium belgian|
@@ -68,7 +70,9 @@ vietnam vietnamese|thailand thai|india indian|pakistan pakistani|iran iranian|ir
 egypt egyptian|nigeria nigerian|kenya kenyan|ethiopia ethiopian|australia australian|europe european|africa african|
 asia asian"""
 )
-"""Units and peoples in the forms that texts use for each other ("mi", "miles"; "Scottish", "Scotland"), folded."""
+"""Units, months, days and peoples in the forms that texts use for each other ("mi", "miles"; "Nov", "November"),
+folded.
+"""
 
 PRONOUNS = words_of("""he she it they him her them his hers its their theirs himself herself itself who whom whose""")
 PERSONAL = words_of("he she him her his hers himself herself who whom whose")
@@ -113,3 +117,11 @@ _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth el
 NUMBER_WORDS = {word: value for value, word in enumerate(_BELOW_TWENTY.split())}
 NUMBER_WORDS |= {word: value * 10 for value, word in enumerate(_TENS.split(), 2)}
 ORDINALS = {word: value for value, word in enumerate(_ORDINALS.split(), 1)}
+
+
+def normal_form(word: str) -> str:
+    """Of a folded word: "1,200" as "1200", "three" as "3", "nov" as "november", anything else by its stem."""
+    if word[0].isdigit():
+        return word.replace(",", "")
+    word = SAME_WORDS.get(word, word)
+    return str(NUMBER_WORDS[word]) if word in NUMBER_WORDS else stem(word)

@@ -80,6 +80,7 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     answer begins with a sentence that says what its subject is, or names it first, if there is one.
     """
     names, wording, question = place.names, stems_of(place.wording), stems_of(subject_of(place.question))
+    has_no_names = not names_of(subject_of(place.question))
     asked = place.asked
     numbers = _numbers(place.question)
     earlier = [stems_of(sentence) for sentence in place.earlier]
@@ -89,6 +90,8 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
         if numbers and others and numbers.isdisjoint(others):  # "Route 29", where "Route 50" is asked about
             continue
         title = stems_of(passage.title)
+        if has_no_names and question and share_of(question, title | stems_of(passage.text)) < ABOUT:
+            continue  # the names of the wording alone may be those of something else
         for text in _whole_sentences(passage.text):
             own = stems_of(text)
             alike = share_of(wording, own)

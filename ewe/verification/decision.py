@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 
 from ewe.verification.combination import Thresholds
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
-from ewe.verification.predicates import says_in_another_order, says_more_often, tells_of_another
+from ewe.verification.number_places import moves_a_number
+from ewe.verification.predicates import (
+    names_another,
+    says_in_another_order,
+    says_more_often,
+    takes_as_done,
+    takes_from_the_lead,
+    tells_of_another,
+)
 from ewe.verification.selection import Window
 from ewe.verification.signals import (
     SIGNALS,
@@ -65,7 +73,8 @@ class DecisionRule:
 
     weights: float64 [2, features], the log-odds of supported and of refuted against inconclusive; None believes the
     judge as it is. copies_only: whether a passage makes a claim supported only if its best sentence, under its title,
-    has all content words of it, most in the same order: for judges whose word on other wordings is right too seldom.
+    has all content words of it, most in the same order, says its numbers of the same things, and states as done what
+    the claim does: for judges whose word on other wordings is right too seldom.
     """
 
     thresholds: Thresholds
@@ -77,15 +86,17 @@ class DecisionRule:
         if not self.copies_only:
             return True
         led = window.led
-        is_copy = repeats_the_words(wording, led) and not says_more_often(wording, led)
-        return is_copy and not says_in_another_order(wording, led, window.passage.title)
+        changes = (says_more_often, moves_a_number, names_another, takes_as_done)
+        is_copy = repeats_the_words(wording, led) and not takes_from_the_lead(wording, window.sentence)
+        is_moved = says_in_another_order(wording, led, window.passage.title)
+        return is_copy and not is_moved and not any(change(wording, led) for change in changes)
 
     def probabilities(self, wording: str, reading: Reading, claim: str = "") -> Probabilities:
         """Of one passage; wording: the claim as it was written; claim: with its pronoun named, where it has one.
 
         A passage about somebody else says nothing of it, nor does one with the same words but names in each other's
         place; one that says it of another, or has the title's name in another one's place, does not support it; and
-        only one about the same can refute it.
+        only one about the same can refute it, that does not say the same in the same words.
         """
         window = reading.window
         if speaks_of_another(claim or wording, wording, window.passage):
@@ -97,9 +108,15 @@ class DecisionRule:
             misplaces_a_name(wording, window.excerpt, window.led) or tells_of_another(claim or wording, window.excerpt)
         ):
             return 0.0, refuted, supported + rest
-        if not speaks_of_the_same(wording, window.text):
+        if not speaks_of_the_same(wording, window.text) or self._copies(wording, reading):
             return supported, 0.0, refuted + rest
         return supported, refuted, rest
+
+    def _copies(self, wording: str, reading: Reading) -> bool:
+        """Whether the claim lacks nothing of the sentence that may make it supported: that never refutes it."""
+        window = reading.window
+        is_alike = reading.is_near and self.copies_only and self.confirms(wording, window)
+        return is_alike and not any(signals(wording, window.excerpt, window.led))
 
     def _fitted(self, wording: str, reading: Reading) -> Probabilities:
         if self.weights is None:

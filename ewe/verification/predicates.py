@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from ewe.text.english import FUNCTION_WORDS, MONTHS, PREPOSITIONS, PRONOUNS, words_of
+from ewe.text.english import DETERMINERS, FUNCTION_WORDS, MONTHS, PREPOSITIONS, PRONOUNS, normal_form, words_of
 from ewe.verification.extraction.verbs import AUXILIARY_FORMS, PLAIN_VERBS
-from ewe.verification.signals import normal_form
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _VERBS = AUXILIARY_FORMS | PLAIN_VERBS
@@ -28,6 +27,17 @@ _PLACES = PREPOSITIONS - {"by"}
 _NO_NAMES = FUNCTION_WORDS | MONTHS.keys() | words_of("monday tuesday wednesday thursday friday saturday sunday")
 _IN_ORDER = 0.75
 _REACH = 4  # More words than the claim's predicate has, in which a sentence may say the same.
+_LINKS = PREPOSITIONS | DETERMINERS | AUXILIARY_FORMS | words_of("be been being")
+_NOT_YET = words_of("will shall might almost nearly likely probably possibly perhaps allegedly reportedly supposedly")
+_AIMS = frozenset(
+    map(
+        normal_form,
+        words_of(
+            """expected planned intended hoped proposed scheduled aimed failed refused declined attempted wanted wished
+            due set supposed alleged rumoured rumored believed claimed said thought"""
+        ),
+    )
+)
 
 Name = frozenset[str]
 """The stems of one name's words."""
@@ -75,12 +85,20 @@ def says_more_often(claim: str, evidence: str) -> bool:
     """Whether the claim says a content word of its predicate more often than the evidence has it."""
     claimed, own = _read(claim), Counter(_read(evidence).stems)
     names = frozenset[str]().union(*(name for _, name in claimed.names))
-    predicate = [
-        word
-        for low, word in zip(claimed.low[claimed.verb :], claimed.stems[claimed.verb :], strict=True)
-        if low not in FUNCTION_WORDS and word not in names
-    ]
-    return any(count > max(1, own[word]) for word, count in Counter(predicate).items())
+    predicate = Counter(word for word in _predicate(claimed) if word not in names)
+    return any(count > max(1, own[word]) for word, count in predicate.items())
+
+
+def takes_from_the_lead(claim: str, sentence: str) -> bool:
+    """Whether the claim says what only the sentence before can have said: "is open on Mondays" on "It is open all week.
+    It is closed on Mondays". sentence: under its title, without the one before it, which may name its subject alone.
+    """
+    return not set(_predicate(_read(claim))) <= set(_read(sentence).stems)
+
+
+def _predicate(text: _Words) -> list[str]:
+    """The content words from the first verb on, as stems."""
+    return _content_stems(text.stems[text.verb :], text.low[text.verb :])
 
 
 def says_in_another_order(claim: str, evidence: str, title: str = "") -> bool:
@@ -119,6 +137,67 @@ def _in_active(text: _Words, other: _Words) -> _Words:
         return text
     order = [*range(agent + 1, end), *range(verb + 1, agent), *range(verb), *range(end, len(text.low))]
     return replace(text, low=tuple(text.low[at] for at in order), stems=tuple(text.stems[at] for at in order))
+
+
+def takes_as_done(claim: str, evidence: str) -> bool:
+    """Whether the claim states what the evidence only plans or reports: "will be opened", "was expected to win"."""
+    claimed, own = Counter(_read(claim).stems), _read(evidence)
+    return any(
+        count >= own.stems.count(word)
+        for word, count in (_undone(own) - _undone(_read(claim))).items()
+        if word in claimed
+    )
+
+
+def names_another(claim: str, evidence: str) -> bool:
+    """Whether the claim has a name behind its verb where the evidence has another one: "led by Berg" on "led by Holm,
+    who succeeded Berg". Names in a list are in one place.
+    """
+    own = _placed_names(_read(evidence))
+    return any(
+        (others := own.get(place)) is not None
+        and not any(one <= name or name <= one for one in others for name in names)
+        for place, names in _placed_names(_read(claim)).items()
+    )
+
+
+def _placed_names(text: _Words) -> dict[tuple[str, str], list[Name]]:
+    """The names behind the first verb, by the nearest word before them and what links them to it ("led", "by")."""
+    placed: dict[tuple[str, str], list[Name]] = {}
+    last_end, place = 0, ("", "")
+    for end, name in text.names:
+        begin = end - len(name)
+        goes_on = begin == last_end or (begin == last_end + 1 and text.low[last_end] in ("and", "or"))
+        if begin > text.verb and not goes_on:
+            at = begin - 1 - (text.low[begin - 1] in ("the", "a", "an"))
+            link = text.low[at] if text.low[at] in _LINKS else ""
+            word = next((one for one in range(at, -1, -1) if text.low[one] not in _LINKS), 0)
+            place = (text.stems[word], link)
+        if begin > text.verb:
+            placed.setdefault(place, []).append(name)
+        last_end = end
+    return placed
+
+
+def _undone(text: _Words) -> Counter[str]:
+    """The content words right behind one that takes their truth away, how often each; a number is none."""
+    openings = (
+        at
+        for at, low in enumerate(text.low)
+        if low in _NOT_YET or (text.stems[at] in _AIMS and text.low[at + 1 : at + 2] == ("to",))
+    )
+    behind = (
+        next(
+            (word for word, low in zip(text.stems[at + 1 :], text.low[at + 1 :], strict=True) if low not in _LINKS), ""
+        )
+        for at in openings
+    )
+    return Counter(word for word in behind if word and not word[0].isdigit())
+
+
+def _content_stems(stems: Sequence[str], low: Sequence[str]) -> list[str]:
+    """The stems of the words that are not function words."""
+    return [word for word, form in zip(stems, low, strict=True) if form not in FUNCTION_WORDS]
 
 
 def _content(text: _Words, titled: Set[str]) -> list[int]:

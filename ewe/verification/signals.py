@@ -10,12 +10,12 @@ from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ewe.text.english import FUNCTION_WORDS, MONTHS, NUMBER_WORDS, ORDINALS, SAME_WORDS, stem, words_of
+from ewe.text.english import FUNCTION_WORDS, MONTHS, NUMBER_WORDS, ORDINALS, SAME_WORDS, normal_form, words_of
 from ewe.types import Passage
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NEGATIONS = words_of("not no never none neither nor without cannot nobody nothing")
-_NUMBERS = frozenset({*MONTHS, *NUMBER_WORDS, *ORDINALS}) - {"may", "march", "second", "one"}
+_NUMBERS = frozenset({*MONTHS, *NUMBER_WORDS, *ORDINALS}) - {"may", "march", "mar", "second", "one"}
 _SAID_ANYWAY = (FUNCTION_WORDS - _NUMBERS) | _NEGATIONS
 _FEW, _ENOUGH = 3, 6  # Missing words that a change leaves, and words below which they are no small part.
 _DEGREES = words_of(
@@ -36,6 +36,7 @@ _NAME_PARTS = words_of("the a an of and or")
 _PRONOUNS = words_of("he she it they his her its their")
 _JOINTS = (" ", "-", ". ")  # What stands between the words of one name.
 _NEAR = 0.2  # Share of a claim's words that may be missing in a sentence that says nearly the same,
+_LEAST = 3  # Content words of a claim that is a part of one,
 _MORE = 0.5  # and share of the sentence's that a short claim may lack.
 _CACHED_TEXTS = 8192
 
@@ -90,13 +91,22 @@ def misplaces_a_name(claim: str, sentence: str, led: str) -> bool:
 def says_nearly_the_same(claim: str, sentence: str, led: str) -> bool:
     """Whether nearly all content words of a claim are in a sentence of evidence; arguments as of `signals`.
 
-    A claim of few words has them in many a sentence: there, most of the sentence's must be in the claim as well.
+    A claim of few words has them in many a sentence: there, most of the sentence's must be in the claim as well, or the
+    claim must be a part of it, word for word.
     """
     claimed, own, context = _read(claim), _read(sentence), _read(led)
     if len(claimed.content - context.stems) > _NEAR * max(1, len(claimed.content)):
         return False
     is_whole = len(claimed.content) >= _ENOUGH and len(claimed.content - own.stems) <= _NEAR * len(claimed.content)
-    return is_whole or not _says_much_more(own, claimed)
+    return is_whole or not _says_much_more(own, claimed) or _is_part(claimed, own)
+
+
+def _is_part(claimed: _Text, own: _Text) -> bool:
+    """Whether a sentence has all words of a claim that is no mere name behind each other."""
+    length = len(claimed.words)
+    starts = range(len(own.words) - length + 1)
+    is_there = any(own.words[start : start + length] == claimed.words for start in starts)
+    return is_there and len(claimed.content) >= _LEAST
 
 
 def repeats_the_words(claim: str, led: str) -> bool:
@@ -201,11 +211,3 @@ def _read(text: str) -> _Text:
     stems = frozenset(words)
     sets = (tuple(full_names), numbered, frozenset(opening), frozenset(degrees))
     return _Text(tuple(words), stems, stems - _SAID_ANYWAY, frozenset(numbers), names, *sets, negations)
-
-
-def normal_form(word: str) -> str:
-    """ "1,200" as "1200", "three" as "3", anything else by its stem."""
-    if word[0].isdigit():
-        return word.replace(",", "")
-    word = SAME_WORDS.get(word, word)
-    return str(NUMBER_WORDS[word]) if word in NUMBER_WORDS else stem(word)

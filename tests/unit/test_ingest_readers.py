@@ -115,8 +115,13 @@ class TestMarkdown:
             "- a `b`\n- c\n\n| h | i |\n|---|---|\n| 1 | <b>2</b> |\n\nSalt &amp; ![picture](x.png)\n\nUnder\n=====\n"
         )
         [document] = read(written(tmp_path / "a.md", source))
-        assert document.text.split() == ["a", "b", "c", "h", "i", "1", "2", "Salt", "&", "picture"]
+        assert document.text.split() == ["a", "b", "c", "h:", "1;", "i:", "2", "Salt", "&", "picture"]
         assert [mark.title for mark in document.marks] == ["a - Under"]
+
+    def test_rows_of_a_table_have_the_headings_of_their_columns(self, tmp_path: Path) -> None:
+        tickets = "| Ticket | Price | |\n|---|--:|---|\n| Adults | €12 | new |\n| Students | | |\n"
+        [document] = read(written(tmp_path / "a.md", f"{tickets}\nA\n\n| h | i |\n|---|---|\n"))
+        assert document.text.split("\n\n") == ["Ticket: Adults; Price: €12; new", "Ticket: Students", "A", "h i", ""]
 
     def test_the_first_heading_is_the_title(self, tmp_path: Path) -> None:
         [document] = read(written(tmp_path / "a.md", "# Rome #\n\nOld.\n\n## Food\n\nGood."))
@@ -191,6 +196,24 @@ class TestHTML:
         assert [mark.title for mark in document.marks] == ["Roses & more", "Roses & more - Care"]
         assert document.text[document.marks[1].start :].strip().startswith("Water")
 
+    @pytest.mark.parametrize(
+        ("table", "lines"),
+        [
+            (
+                "<tr><th>Ticket</th><th>Price</th></tr><tr><td>Adults</td><td>12</td></tr><tr><th>Students<td>8",
+                ["Ticket Price", "Ticket: Adults; Price: 12", "Ticket: Students; Price: 8"],
+            ),
+            ("<tr><th>A<th>B<tr><td><p>1</p><td><p>2</p>", ["A B", "A: 1", "B: 2"]),
+            ("<tr><th>Born<td>1931<tr><th>Died<td>1990", ["Born 1931", "Died 1990"]),
+            ("<tr><th>A<th colspan=2>B<tr><td>1<td>2<td>3", ["A B", "1 2 3"]),
+            ("<tr><th>A<th>B<tr><td rowspan=2>1<td>2<tr><td>3<td>4", ["A B", "1 2", "3 4"]),
+            ("<tr><th>A<th>B<tr><td><table><tr><td>1<td>2</table><td>3", ["A B", "A: 1 2", "B: 3"]),
+        ],
+    )
+    def test_rows_of_a_table_have_the_headings_of_their_columns(self, tmp_path: Path, table: str, lines) -> None:
+        [document] = read(written(tmp_path / "a.html", f"<table>{table}</table><p>End."))
+        assert [line.strip() for line in document.text.split("\n\n") if line.strip()] == [*lines, "End."]
+
     def test_a_raised_number_is_no_part_of_the_one_before_it(self, tmp_path: Path) -> None:
         page = "<p>3 10<sup>6</sup> m<sup>-2</sup>, the 19<sup>th</sup><sup></sup> 5 H<sub>2</sub>O.<sup>[1]</sup>"
         [document] = read(written(tmp_path / "a.html", page))
@@ -248,6 +271,36 @@ class TestPDF:
         [document] = read(tmp_path / "a.pdf")
         assert document.text.split() == " ".join(lines).split()
         assert document.text[document.marks[1].start :].startswith("sea.")
+
+    def test_a_line_that_ends_early_ends_a_paragraph(self, tmp_path: Path, pypdf) -> None:
+        lines = [
+            "1 Overview",
+            "The utility supplies 58,200 people with",
+            "drinking water. It is led by Helene",
+            "Marsh.",
+        ]
+        written(
+            tmp_path / "a.pdf",
+            pdf(
+                [
+                    "\n".join(
+                        [
+                            *lines,
+                            "Leakage",
+                            "The loss fell to a share of 15.9 per-",
+                            "cent of all the water in the year.",
+                        ]
+                    )
+                ]
+            ),
+        )
+        [document] = read(tmp_path / "a.pdf")
+        assert document.text.split("\n\n") == [
+            "1 Overview",
+            "The utility supplies 58,200 people with drinking water. It is led by Helene Marsh.",
+            "Leakage",
+            "The loss fell to a share of 15.9 percent of all the water in the year.",
+        ]
 
     def test_pictures_and_damage_are_told_apart(self, tmp_path: Path, pypdf) -> None:
         assert "holds no text" in problem(written(tmp_path / "a.pdf", pdf([""])))

@@ -2,7 +2,14 @@
 
 import pytest
 
-from ewe.verification.predicates import says_in_another_order, says_more_often, tells_of_another
+from ewe.verification.predicates import (
+    names_another,
+    says_in_another_order,
+    says_more_often,
+    takes_as_done,
+    takes_from_the_lead,
+    tells_of_another,
+)
 
 GROUP = "Group Q is a twin-pyramid complex, and is one of the largest at Tikal."
 PARENTS = "Al was a welder for pipe construction companies and Evelyn was a field office manager."
@@ -110,3 +117,62 @@ def test_a_word_in_the_place_of_another_is_another_order(claim: str, evidence: s
 )
 def test_a_phrase_that_moves_with_its_preposition_keeps_the_order(claim: str, evidence: str, title: str) -> None:
     assert not says_in_another_order(claim, evidence, title)
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("The bridge was opened in 2027.", "The bridge will be opened in 2027."),
+        ("The council sold the mill.", "The council intends to sell the mill."),
+        ("Ann Holt won the election.", "Ann Holt was expected to win the election."),
+        ("Ann Holt won the election.", "Ann Holt almost won the election."),
+    ],
+)
+def test_what_is_only_planned_or_expected_is_not_done(claim: str, evidence: str) -> None:
+    assert takes_as_done(claim, evidence)
+    assert not takes_as_done(evidence, evidence)
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("The house was built in 1930.", "The house was built in 1930 and will be sold."),
+        ("Ann Holt won in 1999.", "Ann Holt planned to win, and won in 1999."),
+        ("It has 300 seats.", "It has nearly 300 seats."),
+    ],
+)
+def test_a_plan_for_something_else_leaves_what_is_done(claim: str, evidence: str) -> None:
+    assert not takes_as_done(claim, evidence)
+
+
+SALE = "The mill was bought by Ole Berg in 1921 and sold to Ann Holm, who succeeded Bo Lind."
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_another"),
+    [
+        ("The mill was bought by Ann Holm.", True),
+        ("The mill was sold to Bo Lind.", True),
+        ("The mill was bought by Ole Berg.", False),
+        ("The mill was bought by Berg.", False),
+        ("The mill was sold to Ann Holm.", False),
+        ("Ann Holm succeeded Bo Lind.", False),
+    ],
+)
+def test_a_name_behind_the_verb_where_the_evidence_has_another(claim: str, is_another: bool) -> None:
+    assert names_another(claim, SALE) is is_another
+
+
+def test_names_of_a_list_are_in_one_place() -> None:
+    assert not names_another("She visited Oslo.", "She visited Rome and Oslo.")
+    assert not names_another("She was born in Norway.", "She was born in Oslo, Norway.")
+
+
+def test_what_the_sentence_before_says_is_not_said_by_the_sentence() -> None:
+    assert takes_from_the_lead("The museum is open on Mondays.", "The museum: It is closed on Mondays.")
+    assert not takes_from_the_lead("The museum is closed on Mondays.", "It is closed on Mondays.")
+
+
+def test_numbers_and_months_are_the_same_in_words_and_in_short() -> None:
+    assert not says_in_another_order("It has three ovens.", "It has 3 ovens.")
+    assert not says_in_another_order("It was fixed on 8 November.", "It was fixed on 8 Nov.")

@@ -160,3 +160,10 @@ def test_what_names_all_of_the_subject_comes_before_what_names_a_part() -> None:
     )
     question = "Give me an overview of Scientology in Germany."
     assert found(part, both, question=question, earlier=["It is old."])[0] == both.text
+
+
+def test_a_question_without_names_is_not_answered_from_a_passage_about_what_the_failed_wording_names():
+    club = Passage("f", "The club lends hives to Ada Berg and to all other members.", title="Beekeeping club")
+    cafe = Passage("c", "The cafe was opened in the year 1978 by Ada Berg and her three sisters.", title="Cafe")
+    place = Place("Tell me about the beekeeping club.", "The beekeeping club was opened in 1978 by Ada Berg.")
+    assert [one.passage.id for one in quotations([cafe, club], place)] == ["f"]

@@ -138,7 +138,9 @@ def test_names_in_each_others_place_are_seen_and_passives_and_lists_are_none(cla
 def test_a_short_claim_says_nearly_the_same_only_as_a_short_sentence():
     short, long = "Ada Lind wove wool.", "Ada Lind wove wool and sold mills, roses, books and ships abroad."
     assert says_nearly_the_same(short, short, short)
-    assert not says_nearly_the_same(short, long, long)
+    assert not says_nearly_the_same("Ada Lind sold wool.", long, long)
+    assert says_nearly_the_same(short, long, long)  # word for word a part of it
+    assert not says_nearly_the_same("Ada Lind.", long, long)
     assert says_nearly_the_same(long, f"{long[:-1]}, and much else was done by others there.", long)
     assert not says_nearly_the_same(long, short, short)
 
@@ -282,6 +284,8 @@ def test_a_feature_that_an_entry_does_not_name_weighs_nothing():
         ("Ada Lind was a famous weaver in Oslo.", False),
         ("Ada Lind and Bo Berg were weavers of fine wool in Oslo.", False),
         ("Ada Lind was a weaver in Oslo in 1950.", False),
+        ("Ada Lind was born in Oslo on 8 Mar 1931.", False),
+        ("Ada Lind was born in Warsaw on 8 Mar 1931.", True),
     ],
 )
 def test_a_rule_for_copies_ticks_only_what_has_no_word_beyond_the_evidence(claim, confirmed):
@@ -294,6 +298,16 @@ def test_a_copy_has_no_degree_beyond_the_evidence():
     evidence = "Guests: Some of the guests moved to Bergen, where they had built mills."
     assert repeats_the_words("Some of the guests moved to Bergen.", evidence)
     assert not repeats_the_words("All of the guests moved to Bergen.", evidence)
+
+
+def test_a_rule_for_copies_never_refutes_one():
+    claim = "She was born to Danish parents in Warsaw on 8 March 1931."
+    copy, other = reading(REFUTES, claim), reading(REFUTES, claim.replace("1931", "1932"))
+    weights = np.zeros((2, len(FEATURES)))
+    weights[1, 0] = 5.0
+    for rule in (DecisionRule(THRESHOLDS, weights, copies_only=True), DecisionRule(THRESHOLDS, weights)):
+        assert (rule.probabilities(claim, copy)[1] == 0.0) is rule.copies_only
+        assert rule.probabilities(claim.replace("1931", "1932"), other)[1] > 0.9
 
 
 def test_the_built_in_judge_ticks_copies_only():

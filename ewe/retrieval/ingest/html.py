@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError
 from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.files import decode
+from ewe.retrieval.ingest.tables import Columns
 from ewe.text.english import words_of
 
 _LEFT_OUT = words_of("script style noscript template svg nav aside button select textarea iframe object")
@@ -71,6 +72,7 @@ class _Page(HTMLParser):
         self._left_out = ""  # the outermost element that is left out, and how many of its name are open
         self._num_left_out = 0
         self._num_sections = 0
+        self._tables: list[Columns] = []  # those that are open, the innermost last
         self._captured: list[str] | None = None  # the text of the title or heading that is open
         self._capturing = ""
         self._is_raised = False
@@ -94,10 +96,14 @@ class _Page(HTMLParser):
         elif tag == "sup":
             self._is_raised = True
         elif tag in _CELLS:
-            self._add(" ")
+            self._cell(tag == "th", all(attributes.get(name, "1") == "1" for name in ("colspan", "rowspan")))
         elif tag in _BLOCKS:
             self._end_captured()  # a heading that was never closed must not swallow the page
             self._break()
+            if tag == "table":
+                self._tables.append(Columns())
+            elif tag == "tr" and self._tables:
+                self._tables[-1].end_row(self.parts)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in _LEFT_OUT:  # "<script src=.../>" opens nothing in XHTML
@@ -130,6 +136,10 @@ class _Page(HTMLParser):
             self._is_raised = False
         elif tag in _BLOCKS:
             self._break()
+            if tag == "table" and self._tables:
+                self._tables.pop()
+            elif tag == "tr" and self._tables:
+                self._tables[-1].end_row(self.parts)
 
     def handle_data(self, data: str) -> None:
         if self._left_out:
@@ -159,9 +169,18 @@ class _Page(HTMLParser):
         elif name == "og:url":
             self.url = self.url or attributes.get("content", "")
 
+    def _cell(self, is_heading: bool, is_plain: bool) -> None:
+        """Begins a cell; is_plain: whether it spans one column and row."""
+        before = self._tables[-1].cell(is_heading, is_plain, len(self.parts)) if self._tables else " "
+        self._add(before.removeprefix("; ") if self._ends_paragraph() else before)
+
     def _break(self) -> None:
-        if self.parts and self.parts[-1] != "\n\n":
+        names_cell = self._tables and self.parts and self.parts[-1].endswith(": ")
+        if self.parts and not self._ends_paragraph() and not names_cell:
             self._add("\n\n")
+
+    def _ends_paragraph(self) -> bool:
+        return self.parts[-1:] == ["\n\n"]
 
     def _add(self, text: str) -> None:
         if text and not (text.startswith(" ") and self.parts and self.parts[-1][-1].isspace()):

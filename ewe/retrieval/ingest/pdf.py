@@ -3,14 +3,15 @@
 import logging
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError, from_extra
 from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.running_lines import without_running_lines
 
-_HYPHENATED = re.compile(r"(?<=[a-z])-\s*\n\s*(?=[a-z])")
-_LINE_END = re.compile(r"[ \t]*\n(?![ \t]*\n)[ \t]*")
+_DIVIDED = re.compile(r"[a-z]-\Z")
+_FULL = 2 / 3  # Share of a page's longest line from which on a line may go on in the next one.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -29,11 +30,30 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
         raise
     except Exception as error:  # a damaged file can make pypdf fail anywhere, and in any way
         raise UnreadableError(f"it is damaged or no PDF ({type(error).__name__}: {error})") from error
-    pages = [_LINE_END.sub(" ", _HYPHENATED.sub("", page)).strip() for page in without_running_lines(extracted)]
+    pages = [_running(page) for page in without_running_lines(extracted)]
     if not any(pages):
         raise UnreadableError("it holds no text, only pictures perhaps: run text recognition on it first")
     values |= {"id": block.file.label, "text": "\n".join(pages), "title": values["title"] or block.file.path.stem}
     yield whole_document(values, block, options, _page_marks(pages, block.file.label))
+
+
+def _running(page: str) -> str:
+    """A page's lines as paragraphs: one ends with a line that stops early, unless the next line begins small.
+
+    A word that is divided at the end of a line is put together.
+    """
+    lines = [" ".join(line.split()) for line in page.split("\n")]
+    full = _FULL * max(map(len, lines))
+    parts = []
+    for line, following in pairwise([*lines, ""]):
+        begins_small = following[:1].islower()
+        if begins_small and _DIVIDED.search(line):
+            parts.append(line[:-1])
+        elif following and (len(line) >= full or begins_small):
+            parts.append(f"{line} ")
+        else:
+            parts.append(f"{line}\n\n" if line else "")
+    return "".join(parts).strip()
 
 
 def _values(reader: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from markdown_it.token import Token
 from ewe.retrieval.ingest.documents import FIELDS, Block, Document, Mark, Problem, ReadOptions, SourceFile
 from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.files import check_text, open_text
+from ewe.retrieval.ingest.tables import table_text
 
 _MOST_FRONT_MATTER = 1 << 16  # characters: its reader takes a second for some hundred thousand
 _PART = 1 << 20  # characters; longer texts are cut at the best place before
@@ -21,9 +22,6 @@ _TAG = re.compile(r"<!--.*?(?:-->|\Z)|<[^<>]*>", re.DOTALL)
 _RAISED = re.compile(r"<sup>(?=[-+−]?\d)", re.IGNORECASE)
 _ENDS = {
     "paragraph_close": "\n\n",
-    "tr_close": "\n\n",
-    "th_close": " ",
-    "td_close": " ",
     "fence": "\n",
     "code_block": "\n",
 }
@@ -109,17 +107,28 @@ def _front_matter(text: str) -> dict[str, Any]:
 
 
 def _plain(markdown: str) -> tuple[str, list[Mark]]:
-    """The text without markup, headings taken out, and a mark where each heading's section begins."""
+    """The text without markup, headings taken out, and a mark where each heading's section begins.
+
+    A row of a table has its columns' headings before its cells.
+    """
     text, marks, is_heading = StringIO(), [], False
+    rows: list[list[str]] = []
     for token in _MARKDOWN.parse(_RAISED.sub("^", markdown)):
         if token.type.startswith("heading_"):
             is_heading = token.type == "heading_open"
         elif token.type == "inline" and is_heading:
             marks.append(Mark(text.tell(), _inline(token)))
+        elif token.type == "inline" and rows:
+            rows[-1].append(_inline(token).strip())
         elif token.type == "inline":
             text.write(_inline(token))
         elif token.content:  # code or HTML
             text.write(_TAG.sub("", token.content) if token.type == "html_block" else token.content)
+        elif token.type == "tr_open":
+            rows.append([])
+        elif token.type == "table_close":
+            text.write(table_text(rows[0], rows[1:]))
+            rows = []
         text.write(_ENDS.get(token.type, ""))
     return text.getvalue(), marks
 

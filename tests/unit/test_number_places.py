@@ -1,0 +1,56 @@
+"""Whether a claim says its numbers of what the evidence says them of."""
+
+import pytest
+
+from ewe.verification.number_places import moves_a_number
+
+ALLOWANCE = "The allowance is 48 EUR inside the country and 65 EUR abroad."
+FEES = "Members pay 45 pounds a year; students pay 20 pounds."
+LEAVE = "Employees with 2 years get 25 days and those with 5 years get 28 days."
+BUSES = "Line 7 runs every 20 minutes and line 9 every 35 minutes."
+NITRATE = "Nitrate averaged 11 mg/l; the limit is 50 mg/l."
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("The allowance is 65 EUR inside the country and 48 EUR abroad.", ALLOWANCE),
+        ("Students pay 45 pounds.", FEES),
+        ("Employees with 2 years get 28 days.", LEAVE),
+        ("Line 9 runs every 20 minutes.", BUSES),
+        ("Nitrate averaged 50 mg/l.", NITRATE),
+        ("A ticket costs €12 for students.", "A ticket costs €12 for adults and €8 for students."),
+        ("She scored 20 goals in 14 games.", "She scored 14 goals in 20 games."),
+        ("The mill was built in 1932.", "The mill was built between 1930 and 1932."),
+        ("The tower is 40 feet high.", "The tower is about 300 feet high and 40 feet wide."),
+        ("It survives 28 °C.", "It survives -28 °C."),
+        ("It survives 28 °C.", "It survives minus 28 °C."),
+        ("It has a range of 22 miles.", "It has a range of 22 nautical miles."),
+        ("It costs 6.3 euros a year.", "It costs 6.3 million euros a year."),
+        ("A ticket costs $12.", "A ticket costs €12."),
+    ],
+)
+def test_a_number_of_something_else(claim: str, evidence: str) -> None:
+    assert moves_a_number(claim, evidence)
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        *((text, text) for text in (ALLOWANCE, FEES, LEAVE, BUSES, NITRATE)),
+        ("Students pay 20 pounds.", FEES),
+        ("The limit is 50 mg/l.", NITRATE),
+        ("The allowance is €65 abroad.", "The allowance abroad is 65 euros."),
+        ("She won in 1999.", "She won in 1998, 1999 and 2001."),
+        ("The mill moved to Oslo in 1932.", "In 1932 the mill moved to Oslo."),
+        ("The mill was sold in 1930.", "The mill was bought in 1921 and sold in 1930."),
+        ("It has three ovens and 1,200 tiles.", "It has 3 ovens and 1200 tiles."),
+        ("It has one tower.", "It has a tower."),
+        ("It survives -28 °C.", "It survives −28 °C."),
+        ("It covers the years 1990-1994.", "It covers the years 1990–1994."),
+        ("The firm has 143 employees.", "The firm has 143 employees and exports to 19 countries."),
+        ("No number at all.", "Nothing here."),
+    ],
+)
+def test_a_number_of_the_same(claim: str, evidence: str) -> None:
+    assert not moves_a_number(claim, evidence)
