@@ -27,7 +27,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) -
 
 help:
 	@echo "make demo       a run on the built-in world and model, in the terminal"
-	@echo "make test       the fast tests          make test-slow   the ones that take minutes"
+	@echo "make test       the fast tests          make test-slow   the ones that take minutes, and more examples"
 	@echo "make lint       style, types, layers    make format      mends what can be mended"
 	@echo "make bench      ten minutes of benchmarks on the CPU (ARGS=--all: hours)   make bench-gpu   on a GPU"
 	@echo "make docs       the documentation as a site, in build/site"
@@ -58,8 +58,9 @@ installed: $(BIN)/.installed-lint $(BIN)/.installed-test
 test: $(BIN)/.installed-test
 	$(PYTEST) $(ARGS)
 
+# Beside what is marked slow, all that Hypothesis draws, with more examples.
 test-slow: $(BIN)/.installed-test
-	$(PYTEST) -m "slow and not gpu" $(ARGS)
+	$(PYTEST) -m "(slow or hypothesis) and not gpu" --hypothesis-profile thorough $(ARGS)
 
 # mypy reads the types of the optional packages too.
 lint: $(BIN)/.installed-lint $(BIN)/.installed-test

@@ -170,6 +170,34 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+@contextmanager
+def visiting(tab: Any, url: str) -> Iterator[list[str]]:
+    """The tab at this address, and afterwards as it was before; gives what its console says.
+
+    Tests share a tab because a new one is a new process, which takes longer than most of them.
+    """
+    said: list[str] = []
+
+    def hear(message: Any) -> None:
+        said.append(message.text)
+
+    def catch(error: Any) -> None:
+        said.append(str(error))
+
+    tab.on("console", hear)
+    tab.on("pageerror", catch)
+    tab.goto(url)
+    try:
+        yield said
+    finally:
+        tab.evaluate("localStorage.clear()")  # another server may get the same port
+        tab.remove_listener("console", hear)
+        tab.remove_listener("pageerror", catch)
+        tab.mouse.move(0, 0)
+        tab.emulate_media(color_scheme="light", reduced_motion="no-preference")
+        tab.goto("about:blank")
+
+
 def patient(page: Any) -> Any:
     """The page, waiting long for what is to happen on it."""
     page.set_default_timeout(LONG_MS)

@@ -95,6 +95,7 @@ def test_many_prompts_are_answered_in_order_and_continued(tmp_path: Path) -> Non
     assert [json.loads(line)["prompt"] for line in lines] == prompts.splitlines()
 
 
+@pytest.mark.slow
 def test_a_prompt_goes_in_and_only_its_answer_comes_out() -> None:
     done = ewe("generate", "Write about somebody.", "--max-tokens", "8")
     assert (done.returncode, done.stderr) == (0, "")

@@ -211,7 +211,8 @@ def many_rows(path: Path, count: int, word: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("workers", "kills"), [(1, 2), pytest.param(2, 1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("workers", "kills"), [(1, 2), (2, 1)])
 def test_a_build_that_is_killed_ends_as_one_that_is_not(tmp_path: Path, workers: int, kills: int) -> None:
     rows = many_rows(tmp_path / "rows.jsonl", 4000, "roof")
     arguments = ["build", rows, "--no-index", "--workers", workers, "--out", tmp_path / "ds"]

@@ -16,13 +16,16 @@ from typing import Any
 
 import psutil
 import pytest
-from builtin_rig import CHAT, ENDLESS, server
+from builtin_rig import CHAT, CONFIG, ENDLESS, server
 from server_rig import ServerProcess, events_of, http, wait_for
 from typer.testing import CliRunner
 
 from ewe.cli.main import app
+from ewe.errors import DatastoreError
 from ewe.server.own_process import engine_child
+from ewe.server.own_process.engine_process import EngineProcess
 from ewe.server.own_process.message_pipe import MessagePipe
+from ewe.server.settings import ServerSettings
 
 OWN = ("--set", "server.engine_process=true", "--set", "server.max_tokens=1800")
 EVENTS = {**CHAT, "max_tokens": 60, "stream": True, "ewe": {"events": True}}
@@ -90,6 +93,7 @@ def figure(url: str, name: str) -> float:
     return float(re.search(rf"^ewe:{name} (\S+)", http.get(f"{url}/metrics").text, re.M)[1])  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_an_engine_in_the_server_until_its_process_is_killed() -> None:
     with ServerProcess(*OWN) as own, server() as here:
         url = own.wait_until_ready()
@@ -116,6 +120,7 @@ def test_answers_are_those_of_an_engine_in_the_server_until_its_process_is_kille
         assert line in own.output
 
 
+@pytest.mark.slow
 def test_the_engine_drains_with_the_server() -> None:
     with ServerProcess(*OWN, "--set", "server.drain=0.1", "--set", "verifier=null") as own:
         url, child = own.wait_until_ready(), child_of(own)
@@ -172,18 +177,26 @@ def test_an_engine_that_writes_ends_with_the_server() -> None:
             wait_for(lambda: is_gone(child), "the engine's process has ended, too")
 
 
+MISSING = ("datastore=/no/such/passages", "the datastore /no/such/passages does not exist")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("setting", "told"),
-    [
-        ("datastore=/no/such/passages", "the datastore /no/such/passages does not exist"),  # before torch is imported
-        pytest.param("cache.memory_gib=1e-9", "the KV pool has no room for one block", marks=pytest.mark.slow),
-    ],
+    ("setting", "told"), [MISSING, ("cache.memory_gib=1e-9", "the KV pool has no room for one block")]
 )
 def test_what_keeps_the_engine_from_starting_is_told_as_ever(setting: str, told: str) -> None:
     with ServerProcess(*OWN, "--set", setting) as own:
         assert own.wait() == 2
     assert told in own.output
     assert "Traceback" not in own.output
+
+
+def test_what_keeps_the_engine_from_starting_comes_back_as_its_own_kind_of_error() -> None:
+    setting, told = MISSING
+    starting = EngineProcess(CONFIG.override([setting]), ServerSettings())
+    with pytest.raises(DatastoreError, match=told), starting as process:
+        process.open(lambda step: None)
+    assert starting._process.returncode is not None
 
 
 def test_what_cannot_be_served_across_processes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,7 @@ def test_an_unknown_cache_dtype_is_refused() -> None:
         Config.from_mapping({"cache": {"dtype": "fp8"}})
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not (model_path() / "model.safetensors").is_file(), reason="the built-in model has no weights in this checkout"
 )

@@ -74,7 +74,8 @@ def test_the_same_again_is_the_same_and_costs_no_new_units(llm: LLM, prompts: li
     assert second.stats.unit_tokens_encoded == 0
 
 
-@pytest.mark.parametrize("temperature", [0.0, pytest.param(0.7, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
 def test_both_modes_write_the_same_whenever_the_answers_come(loaded: LoadedModel, temperature: float) -> None:
     """The threads of retriever and verifier answer when they like."""
     lives = [prompt.text for prompt in load_world().prompts(kinds=("life",))[:2]]

@@ -22,7 +22,7 @@ class Contrary:
         return [VerificationResult((claim,), (Evidence(FACTS, Verdict.REFUTED, 1.0, FOUND),)) for _ in requests]
 
 
-@pytest.mark.parametrize("wordings", [1, 4])
+@pytest.mark.parametrize("wordings", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_answers_of_a_batch_are_those_of_each_alone_and_every_block_comes_back(wordings: int) -> None:
     feedback = {"wordings": wordings, "max_attempts": 2, "on_exhausted": "quote"}
     params = [SamplingParams(max_tokens=60, temperature=0.7, seed=seed) for seed in range(2)]

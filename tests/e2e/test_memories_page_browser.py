@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from page_rig import chromium, contrast, patient
+from page_rig import chromium, contrast, patient, visiting
 from playwright.sync_api import expect
 from server_rig import serving
 from show_fixture import HOSTILE
@@ -27,9 +27,9 @@ ANN = MemorySource("user", "ann", 0.7)
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as running:
-        yield running
+def tab() -> Iterator[Any]:
+    with chromium() as browser, browser.new_context(http_credentials={"username": "me", "password": KEY}) as context:
+        yield patient(context.new_page())
 
 
 @pytest.fixture
@@ -41,17 +41,13 @@ def store(tmp_path: Path) -> Iterator[MemoryStore]:
 
 
 @pytest.fixture
-def page(browser: Any, store: MemoryStore) -> Iterator[Any]:
+def page(tab: Any, store: MemoryStore) -> Iterator[Any]:
     """The page of a server with a key and these memories; at the end the console is empty."""
     app = create_app(settings=ServerSettings(api_key=KEY))
     memories = RequestMemories(MemoryService(store), LongTermConfig())
     app.state.service._served = SimpleNamespace(engine=SimpleNamespace(memories=memories))
-    with serving(app) as url, browser.new_context(http_credentials={"username": "me", "password": KEY}) as context:
-        opened, complaints = patient(context.new_page()), list[str]()
-        opened.on("console", lambda message: complaints.append(message.text))
-        opened.on("pageerror", lambda error: complaints.append(str(error)))
-        opened.goto(f"{url}/memories")
-        yield opened
+    with serving(app) as url, visiting(tab, f"{url}/memories") as complaints:
+        yield tab
         assert [text for text in complaints if "Failed to load resource" not in text] == []
 
 

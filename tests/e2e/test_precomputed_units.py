@@ -272,6 +272,7 @@ with UnitWriter(Path(sys.argv[1]), identity, shard_bytes=3000) as writer:
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_leaves_whole_files(tmp_path: Path) -> None:
     from ewe.engine.units.unit_files import UnitIdentity, open_units, unit_key
     from ewe.engine.units.unit_writer import UnitWriter

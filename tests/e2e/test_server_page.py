@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_rig import LONG_MS, Played, chromium, contrast, patient
+from page_rig import LONG_MS, Played, chromium, contrast, patient, visiting
 from playwright.sync_api import expect
 from server_rig import serving
 from show_fixture import HOSTILE, PROMPT, generation
@@ -22,6 +22,14 @@ def browser() -> Iterator[Any]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def tab(browser: Any) -> Iterator[Any]:
+    """What most tests look at, one after the other."""
+    with browser.new_context(viewport={"width": 1240, "height": 1000}) as context:
+        context.add_init_script(AS_IT_COMES)
+        yield patient(context.new_page())
+
+
 @pytest.fixture
 def played() -> Iterator[Played]:
     server = Played()
@@ -33,18 +41,11 @@ def played() -> Iterator[Played]:
 
 
 @pytest.fixture
-def page(browser: Any, played: Played) -> Iterator[Any]:
+def page(tab: Any, played: Played) -> Iterator[Any]:
     """The page as it is opened; at the end the console must be empty."""
-    context = browser.new_context(viewport={"width": 1240, "height": 1000})
-    context.add_init_script(AS_IT_COMES)
-    opened = patient(context.new_page())
-    complaints: list[str] = []
-    opened.on("console", lambda message: complaints.append(message.text) if message.type != "info" else None)
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.goto(played.url)
-    expect(opened.locator("#ready")).to_have_text("ready")
-    yield opened
-    context.close()
+    with visiting(tab, played.url) as complaints:
+        expect(tab.locator("#ready")).to_have_text("ready")
+        yield tab
     assert [text for text in complaints if "Failed to load resource" not in text] == []
 
 
@@ -135,18 +136,14 @@ def test_a_wording_that_was_taken_back_is_struck_out_while_the_next_is_written(p
     expect(page.locator("#tools")).to_be_visible()
 
 
-def test_nothing_moves_for_those_who_want_that(browser: Any, played: Played) -> None:
+def test_nothing_moves_for_those_who_want_that(page: Any, played: Played) -> None:
+    page.emulate_media(reduced_motion="reduce")
     played.held = ("verification", 1)
     played.gate.clear()
-    with browser.new_context(reduced_motion="reduce") as context:
-        context.add_init_script(AS_IT_COMES)
-        page = patient(context.new_page())
-        page.goto(played.url)
-        expect(page.locator("#ready")).to_have_text("ready")
-        ask(page)
-        expect(page.locator("#text .checking-mark")).to_be_visible()
-        assert page.evaluate("document.getAnimations().length") == 0
-        played.gate.set()
+    ask(page)
+    expect(page.locator("#text .checking-mark")).to_be_visible()
+    assert page.evaluate("document.getAnimations().length") == 0
+    played.gate.set()
 
 
 def test_stopping_ends_the_work_and_keeps_what_is_final(page: Any, played: Played) -> None:
@@ -389,20 +386,18 @@ def test_texts_are_checked_as_the_settings_have_it_where_answers_are_not_checked
     assert played.requests[1] == {"text": "She was born in Lund.", "closed_world": True}
 
 
-def words_of(browser: Any, played: Played, **engine: Any) -> str:
+def words_of(tab: Any, played: Played, **engine: Any) -> str:
     """What the page says before the first question, of a server with this engine."""
     played.engine |= engine
-    with browser.new_context() as context:
-        page = patient(context.new_page())
-        page.goto(played.url)
-        expect(page.locator("#ready")).to_have_text("ready")
-        page.get_by_text("Check a text", exact=True).click()
-        placeholder = page.locator("#prompt-input").get_attribute("placeholder")
-        return f"{page.locator('main').inner_text()}\n{placeholder}"
+    with visiting(tab, played.url):
+        expect(tab.locator("#ready")).to_have_text("ready")
+        tab.get_by_text("Check a text", exact=True).click()
+        placeholder = tab.locator("#prompt-input").get_attribute("placeholder")
+        return f"{tab.locator('main').inner_text()}\n{placeholder}"
 
 
-def test_the_page_says_what_is_on(browser: Any, played: Played) -> None:
-    told = words_of(browser, played)
+def test_the_page_says_what_is_on(tab: Any, played: Played) -> None:
+    told = words_of(tab, played)
     assert "Every sentence is checked before it stands." in told
     assert "It takes back." in told
     on = "datastore notes (1234 passages, BM25) · verifier claims (judge builtin) · policy ewe · long-term memory off"
@@ -410,8 +405,8 @@ def test_the_page_says_what_is_on(browser: Any, played: Played) -> None:
     assert "Passages to check it against" not in told
 
 
-def test_without_a_verifier_the_page_does_not_say_that_sentences_are_checked(browser: Any, played: Played) -> None:
-    told = words_of(browser, played, verifier="none", judge=None, unchecked="verifier none", longterm_memory=True)
+def test_without_a_verifier_the_page_does_not_say_that_sentences_are_checked(tab: Any, played: Played) -> None:
+    told = words_of(tab, played, verifier="none", judge=None, unchecked="verifier none", longterm_memory=True)
     assert "Your passages are read; nothing is checked." in told
     assert "Every sentence is checked" not in told
     assert "It takes back." not in told
@@ -421,37 +416,35 @@ def test_without_a_verifier_the_page_does_not_say_that_sentences_are_checked(bro
     assert "long-term memory on" in told
 
 
-def test_where_only_unsure_sentences_are_checked_the_page_says_so(browser: Any, played: Played) -> None:
+def test_where_only_unsure_sentences_are_checked_the_page_says_so(tab: Any, played: Played) -> None:
     played.checks_every_sentence = False
-    told = words_of(browser, played)
+    told = words_of(tab, played)
     assert "Sentences that the model is unsure of are checked before they stand." in told
     assert "Every" not in told
 
 
-def test_without_a_datastore_the_page_says_that_passages_can_be_given(browser: Any, played: Played) -> None:
+def test_without_a_datastore_the_page_says_that_passages_can_be_given(tab: Any, played: Played) -> None:
     why = "there is no datastore"
-    told = words_of(browser, played, datastore=None, verifier="none", judge=None, unchecked=why)
+    told = words_of(tab, played, datastore=None, verifier="none", judge=None, unchecked=why)
     assert "Nothing is checked; passages can be given." in told
     assert "Every sentence is checked" not in told
     assert "Paste a text here, and passages to check it against under Settings." in told
-    plain = words_of(browser, played, policy="plain", unchecked="policy plain checks nothing")
+    plain = words_of(tab, played, policy="plain", unchecked="policy plain checks nothing")
     assert "It writes alone." in plain
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_both_colour_schemes_are_readable(browser: Any, played: Played, scheme: str) -> None:
-    with browser.new_context(color_scheme=scheme) as context:
-        context.add_init_script(AS_IT_COMES)
-        page = patient(context.new_page())
-        page.goto(played.url)
-        expect(page.locator("#examples button")).to_be_visible()
+def test_both_colour_schemes_are_readable(tab: Any, played: Played, scheme: str) -> None:
+    tab.emulate_media(color_scheme=scheme)
+    with visiting(tab, played.url):
+        expect(tab.locator("#examples button")).to_be_visible()
         for selector in (".hero", "#send", "#examples button", ".steps li", ".steps b", ".ready", ".hint", "#engine"):
-            assert contrast(page, selector) >= 4.5, selector
+            assert contrast(tab, selector) >= 4.5, selector
         played.gate.clear()
-        ask(page)
-        expect(page.locator("#text .draft")).to_have_text(f" {SENTENCES[5]}")
+        ask(tab)
+        expect(tab.locator("#text .draft")).to_have_text(f" {SENTENCES[5]}")
         for selector in ("#stop", ".draft", "#doing", "#evidence .badge", ".held", "#text .mark"):
-            assert contrast(page, selector) >= 4.5, selector
+            assert contrast(tab, selector) >= 4.5, selector
 
 
 def test_a_phone_gets_one_column_and_the_evidence_as_a_sheet(browser: Any, played: Played) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_rig import chromium, patient
+from page_rig import chromium, patient, visiting
 from playwright.sync_api import expect
 from server_rig import PROMPT, serving, wait_until_idle
 
@@ -29,33 +29,24 @@ def llm() -> Iterator[LLM]:
 
 
 @pytest.fixture(scope="module")
-def visit(llm: LLM) -> Iterator[Any]:
-    """Opens the page of a server with a key, which the browser sends as a password."""
+def opened(llm: LLM) -> Iterator[tuple[Any, str]]:
+    """A tab, and the address of a server with a key, which the browser sends as a password."""
     app = create_app(llm, ServerSettings(api_key=KEY))
     with serving(app) as url, chromium() as browser:
         context = browser.new_context(http_credentials={"username": "me", "password": KEY})
         script = f"localStorage['ewe-page-settings'] = JSON.stringify({{pace: '0', max_tokens: {LENGTH}}})"
         context.add_init_script(script)
         assert context.request.get(f"{url}/", headers={"authorization": "Basic bm86bm8="}).status == 401
-
-        def visit() -> Any:
-            opened = patient(context.new_page())
-            opened.goto(f"{url}/")
-            return opened
-
-        yield visit
+        yield patient(context.new_page()), f"{url}/"
 
 
 @pytest.fixture
-def page(visit: Any) -> Iterator[Any]:
+def page(opened: tuple[Any, str]) -> Iterator[Any]:
     """The page; at the end the console is empty."""
-    opened = visit()
-    complaints: list[str] = []
-    opened.on("console", lambda message: complaints.append(message.text))
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    expect(opened.locator("#ready")).to_have_text("ready")
-    yield opened
-    opened.close()
+    tab, url = opened
+    with visiting(tab, url) as complaints:
+        expect(tab.locator("#ready")).to_have_text("ready")
+        yield tab
     assert complaints == []
 
 

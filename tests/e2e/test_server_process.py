@@ -22,7 +22,7 @@ def ask_in_background(url: str, body: dict[str, Any]) -> tuple[threading.Thread,
     thread = threading.Thread(target=lambda: answers.append(http.post(f"{url}/v1/chat/completions", json=body)))
     thread.start()
     running = "num_requests_running 1.0"
-    wait_for(lambda: running in http.get(f"{url}/metrics").text or answers, "it has begun")
+    wait_for(lambda: running in http.get(f"{url}/metrics").text or answers, "it has begun", 0.05)
     return thread, answers
 
 
@@ -127,7 +127,7 @@ def ask_many(url: str, tokens: int) -> tuple[list[threading.Thread], list[Any]]:
     threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(STREAMS)]
     for thread in threads:
         thread.start()
-    wait_for(lambda: _under_way(url) == STREAMS or read, "all are under way")
+    wait_for(lambda: _under_way(url) == STREAMS or read, "all are under way", 0.05)
     return threads, read
 
 

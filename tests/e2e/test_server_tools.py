@@ -204,6 +204,7 @@ def test_langchain(url: str) -> None:
     assert [call["args"] for call in whole.tool_calls] == [{"city": city} for city in CITIES]
 
 
+@pytest.mark.slow
 def test_litellm(url: str) -> None:
     litellm = pytest.importorskip("litellm", reason="litellm is not installed")
     ask: Any = {

@@ -73,6 +73,7 @@ def expected() -> list[Generation]:
         return found
 
 
+@pytest.mark.slow
 @needs_builtin
 def test_two_processes_write_what_one_does(expected: list[Generation]) -> None:
     with LLM(config=in_parts(BUILTIN), verifier=Strict()) as llm:
@@ -106,11 +107,14 @@ def answer(model: str, prompt: str, config: Config) -> Generation:
         return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "cache_dtype"),
-    [(family, "auto") for family in FAMILIES if family != "phi3"] + [("llama", "fp8_e4m3"), ("gemma2", "fp8_e4m3")],
-)
+    [
+        pytest.param(family, kind, marks=[pytest.mark.slow] * ((family, kind) != ("llama", "auto")))
+        for family, kind in [*((name, "auto") for name in FAMILIES if name != "phi3"),
+                             ("llama", "fp8_e4m3"), ("gemma2", "fp8_e4m3")]
+    ],
+)  # fmt: skip
 def test_every_family_with_units_from_files_and_units_encoded(tmp_path: Path, family: str, cache_dtype: str) -> None:
     model, out = saved(family, tmp_path), tmp_path / "units"
     config = settings_of().override([f"cache.dtype={cache_dtype}"])

@@ -80,6 +80,7 @@ def test_every_kernel_is_compiled_here():
     assert set(re.findall(r"\b_[a-z_]+_kernel\b", SCRIPT.read_text())) == defined
 
 
+@pytest.mark.slow
 def test_decoding_over_shared_units_loads_the_next_keys_while_it_computes(tmp_path):
     built = compiled(90, tmp_path, "decode_shared")["decode_shared"]
     check_fit(built, 90)

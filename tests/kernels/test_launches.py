@@ -17,7 +17,7 @@ SMALL = replace(SMOKE, unit_tokens=16)
 LAYERS = SMALL.model["num_hidden_layers"]
 
 
-@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_step_launches_thirteen_kernels_per_layer_and_fifteen_more_at_most(batch):
     with in_place():
         names = counted(step_of(load_synthetic(SMALL, "cuda"), SMALL.unit_tokens, batch))

@@ -9,6 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 import torch
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
@@ -104,6 +105,7 @@ def test_windows_hold_their_sentence_in_order(place: int, characters: int, drop:
     assert [text for text in SENTENCES if text in found] == found
 
 
+@examples(25)
 @given(st.integers(0, 10**6))
 def test_labels_follow_from_the_texts(seed: int) -> None:
     for pair in islice(running_pairs(Random(seed), PASSAGES), 40):
@@ -124,6 +126,7 @@ def test_every_row_is_in_one_batch_within_the_budget(lengths: list[int], most: i
         assert len(rows) == 1 or max(lengths[row] for row in rows) * len(rows) <= most
 
 
+@examples(25)
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=2, max_size=30))
 def test_ranking_is_the_share_of_pairs_in_order(items: list[tuple[int, bool]]) -> None:
     good, bad = [score for score, yes in items if yes], [score for score, yes in items if not yes]

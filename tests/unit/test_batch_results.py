@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from ewe.errors import EWEError, InvalidRequestError
@@ -58,7 +59,7 @@ def run(
         asyncio.run(answer_requests(REQUESTS, answer, log, asyncio.Semaphore(places), lambda: None))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(15, 40, suppress_health_check=list(HealthCheck))
 @given(
     kills=st.lists(st.tuples(st.integers(0, 12), st.integers(1, 4), st.integers(0, 400)), max_size=4),
 )
@@ -88,6 +89,7 @@ def names_in_whole_lines(path: Path) -> list[str]:
     return [json.loads(line)["custom_id"] for line in content[: content.rfind(b"\n") + 1].splitlines()]
 
 
+@pytest.mark.slow
 def test_a_process_killed_three_times_answers_every_request_once(tmp_path: Path) -> None:
     requests, results = tmp_path / "requests.jsonl", tmp_path / "results.jsonl"
     names = [f"n{number}" for number in range(300)]

@@ -30,6 +30,10 @@ SHARED |= {
 }
 # Triton's interpreter draws tokens in one, one has a judge, and the others start servers: over 15 s each.
 SLOW = {"launches", "replicas", "overload", "tenants", "served_step", "checked_throughput"}
+# 1.5 to 4.5 s each, while the 20 others take 11 s together.
+SLOW |= {"longterm_scoring", "longterm_conflicts", "longterm_changes", "longterm_locomo", "feedback", "verdicts"}
+SLOW |= {"verification_overhead", "long_answers", "retrieval_speed", "retrieval_recall", "small_weights", "attention"}
+SLOW |= {"policy_throughput", "judge_speed", "capacity"}
 
 
 @pytest.mark.parametrize(

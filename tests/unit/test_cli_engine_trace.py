@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from engine_bench import GatedBench
 from engine_parts import Judge, Library, sentences
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -40,7 +41,7 @@ def run(mode: str, feedback: dict[str, Any], schedule: list[int], seed: int) -> 
 
 
 @pytest.mark.parametrize("mode", ["blocking", "optimistic"])
-@settings(max_examples=40)
+@examples(10, 40)
 @given(data=st.data())
 def test_displays_follow_the_engine(mode: str, data: st.DataObject) -> None:
     feedback = {

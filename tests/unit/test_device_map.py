@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from parity.families import CONFIGS
@@ -48,6 +49,7 @@ def layers_in(places: Mapping[str, Place]) -> list[Place]:
     return [place for name, place in places.items() if "layers." in name]
 
 
+@examples(30)
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=3), st.floats(0, 5), st.integers(0, 2))
 def test_layers_fill_the_other_gpus_then_the_first_then_the_host_then_the_disk(
     llama: Any, gpus: list[float], host: float, pool: int

@@ -31,8 +31,14 @@ def refute_some(sentence: str) -> Verdict:
     return Verdict.REFUTED if number(sentence) % 4 == 0 else Verdict.SUPPORTED
 
 
-@pytest.mark.parametrize("ahead", [False, True])
-@pytest.mark.parametrize("mode", ["blocking", "optimistic"])
+@pytest.mark.parametrize(
+    ("mode", "ahead"),
+    [
+        ("optimistic", True),
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in (("blocking", False), ("optimistic", False))),
+        ("blocking", True),
+    ],
+)
 def test_a_thousand_requests_in_random_order(mode: str, ahead: bool) -> None:
     """250 per case, in a pool that just holds one of them; aborts and deadlines hit them in any state."""
     choose = random.Random(mode)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 from engine_bench import LATENCIES, DeepRunner, GatedBench, Latencies
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from test_engine_pressure import config, requests, run, smallest_pool
 
@@ -45,7 +46,7 @@ class Fp8Bench(GatedBench):
     pool_dtype = FP8
 
 
-@settings(max_examples=5)
+@examples(2, 5)
 @given(
     requests=requests,
     block_size=st.sampled_from([1, 3, 4, 16]),

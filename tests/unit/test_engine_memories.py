@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from engine_parts import Answers, Judge, Notebook, sentences, words
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from mock_engine import Bench
 
@@ -118,7 +119,7 @@ class Initials(Diary):
         return [ScoredPassage(own, 1.0, owner=user), ScoredPassage(Passage("memory://2", "common"), 0.5)]
 
 
-@settings(max_examples=15, deadline=None)
+@examples(5, 15)
 @given(
     users=st.lists(st.sampled_from("abc"), min_size=2, max_size=6),
     num_blocks=st.integers(64, 110),

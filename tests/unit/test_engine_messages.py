@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -117,11 +118,13 @@ def parts(request: TokenizedRequest) -> dict[str, Any]:
     return {name: getattr(request, name) for name in TokenizedRequest.__dataclass_fields__}
 
 
+@examples(25)
 @given(st.builds(StreamEvent, texts, objects, st.none() | generations, counts), texts)
 def test_an_event_comes_out_as_it_was(event: StreamEvent, request_id: str) -> None:
     assert wire.read_event(over_the_wire(wire.plain_event(request_id, event))) == (request_id, event)
 
 
+@examples(25)
 @given(tokenized)
 def test_a_request_comes_out_as_it_was_but_for_its_listener(request: TokenizedRequest) -> None:
     heard = replace(request, original=replace(request.original, listener=print))
@@ -137,6 +140,7 @@ def test_checks_come_out_as_they_were(checks: list[VerificationRequest]) -> None
 evidence = st.builds(Evidence, passages, st.sampled_from(Verdict), numbers, texts, texts)
 
 
+@examples(25)
 @given(st.lists(st.builds(VerificationResult, many_claims, st.lists(evidence, max_size=2).map(tuple)), max_size=2))
 def test_results_come_out_as_they_were(results: list[VerificationResult]) -> None:
     assert wire.CHECKED.read(over_the_wire(wire.CHECKED.plain(results))) == results

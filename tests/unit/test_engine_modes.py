@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from engine_bench import LATENCIES, GatedBench, Latencies, Reader
 from engine_parts import Judge, Library, sentences
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.config import Config
@@ -54,7 +55,7 @@ def run(
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-@settings(max_examples=5)
+@examples(2, 5)
 @given(data=st.data())
 def test_both_modes_give_the_same_under_any_latency(temperature: float, data: st.DataObject) -> None:
     feedback = {
@@ -72,7 +73,7 @@ def test_both_modes_give_the_same_under_any_latency(temperature: float, data: st
     assert run(config("optimistic", feedback), prompts, params) == expected
 
 
-@settings(max_examples=10)
+@examples(3, 10)
 @given(latencies=LATENCIES, trigger=st.sampled_from(["entropy", "min_prob"]), ahead=st.sampled_from([{}, AHEAD]))
 def test_the_same_with_triggers(latencies: Latencies, trigger: str, ahead: dict[str, Any]) -> None:
     feedback = {"retrieve_when": trigger, "verify_when": trigger, "verify_entropy": 2.2, "verify_min_prob": 0.7}
@@ -81,7 +82,7 @@ def test_the_same_with_triggers(latencies: Latencies, trigger: str, ahead: dict[
     assert run(config("optimistic", feedback, **ahead), ["Tell me"], params, latencies) == expected
 
 
-@settings(max_examples=10)
+@examples(3, 10)
 @given(
     latencies=LATENCIES,
     stop=st.sampled_from([("d",), (". D", "c."), ("a b", ". Ab"), ("ihg. F",)]),
@@ -94,7 +95,7 @@ def test_the_same_with_stop_strings(latencies: Latencies, stop: tuple[str, ...],
     assert run(config("optimistic", feedback, **ahead), ["Tell me", "of a"], params, latencies) == expected
 
 
-@settings(max_examples=10)
+@examples(3, 10)
 @given(latencies=LATENCIES)
 def test_answers_of_retrieval_come_in_any_order_without_a_verifier(latencies: Latencies) -> None:
     params = SamplingParams(max_tokens=50)

@@ -9,7 +9,8 @@ import pytest
 import torch
 from engine_bench import LATENCIES, GatedBench, Latencies
 from engine_parts import Judge, Library, sentences
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from parity.families import VOCAB, build
 from parity.paged import PagedModel
@@ -60,7 +61,7 @@ def texts(most: int | None, latencies: Latencies, mode: str) -> dict[tuple[str, 
     return {key: (g.text, g.finish_reason) for key, g in bench.run_with(latencies).items()}
 
 
-@settings(max_examples=20)
+@examples(5, 20)
 @given(most=st.integers(1, 30), latencies=LATENCIES, mode=st.sampled_from(["blocking", "optimistic"]))
 def test_a_small_device_writes_the_same_texts(most: int, latencies: Latencies, mode: str) -> None:
     assert texts(most, latencies, mode) == texts(None, latencies, mode)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from engine_tokenizers import TEXTS, PieceTokenizer, byte_level, sentencepiece_like
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from output_texts import SPLITTER, pieces, sentences, token
@@ -28,7 +29,7 @@ def write(draft: OutputText, ids: list[int], looks: set[int]) -> int:
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@settings(max_examples=50)
+@examples(15, 50)
 @given(data=st.data())
 def test_truncated_equals_a_draft_that_never_went_further(name: str, data: st.DataObject) -> None:
     tokenizer = TOKENIZERS[name]()
@@ -63,7 +64,7 @@ def test_truncated_equals_a_draft_that_never_went_further(name: str, data: st.Da
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@settings(max_examples=50)
+@examples(15, 50)
 @given(data=st.data())
 def test_a_text_is_the_same_whether_it_is_watched_or_not(name: str, data: st.DataObject) -> None:
     """Whatever becomes of it: it grows, goes back, has a twin, is looked at."""

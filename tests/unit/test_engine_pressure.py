@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from engine_bench import LATENCIES, GatedBench, Latencies
 from engine_parts import Judge, Library, sentences, words
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from mock_engine import Bench
 
@@ -74,7 +75,7 @@ requests = st.lists(
 )
 
 
-@settings(max_examples=10)
+@examples(3, 10)
 @given(
     requests=requests,
     block_size=st.sampled_from([1, 3, 4, 16]),

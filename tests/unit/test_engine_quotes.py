@@ -10,7 +10,8 @@ import pytest
 from engine_bench import GatedBench, Reader
 from engine_parts import Answers, Library, number, words
 from engine_tokenizers import byte_level, sentencepiece_like
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from mock_engine import ALPHABET, Bench
 
@@ -344,7 +345,7 @@ class Facts:
         return VerificationResult((claim,), (Evidence(passage, verdict, 1.0),))
 
 
-@settings(max_examples=15)
+@examples(5, 15)
 @given(
     salt=st.integers(0, 10**6),
     mode=st.sampled_from(["blocking", "optimistic"]),

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from engine_bench import LATENCIES, DeepRunner, GatedBench, Latencies, Reader
 from engine_parts import Judge, Library, number, sentences
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from mock_engine import CharTokenizer
 
@@ -79,7 +80,7 @@ class History:
 
 
 @pytest.mark.parametrize("mode", ["blocking", "optimistic"])
-@settings(max_examples=12)
+@examples(5, 12)
 @given(data=st.data())
 def test_the_state_after_a_rewind_is_the_state_of_then(mode: str, data: st.DataObject) -> None:
     on_exhausted = data.draw(st.sampled_from(["keep_best", "flag", "drop"]))
@@ -156,7 +157,7 @@ def run_pieces(mode: str, prompt: str, latencies: Latencies, ahead: bool = False
     return generation.text, generation.token_ids, parts, generation.stats.rewrites
 
 
-@settings(max_examples=15)
+@examples(4, 15)
 @given(
     prompt=st.text("abcdefgh", min_size=1, max_size=6),
     latencies=LATENCIES,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from engine_bench import LATENCIES, GatedBench, Latencies, Reader
 from engine_parts import Answers, Judge, Library, number, sentences, words
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from mock_engine import Bench
 
@@ -148,7 +149,7 @@ def test_whatever_ends_the_answer_gives_every_block_back(kind: str) -> None:
     assert not bench.core.active.sequences
 
 
-@settings(max_examples=15)
+@examples(5, 15)
 @given(data=st.data())
 def test_mixed_requests_under_pressure_keep_their_promises(data: st.DataObject) -> None:
     salt = data.draw(st.integers(0, 10**6))

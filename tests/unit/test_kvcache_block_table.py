@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import settings
+from examples import examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -297,5 +297,5 @@ class PagedCache(RuleBasedStateMachine):
         assert all(view.tolist() == values for view, values in self.views[-40:])
 
 
-PagedCache.TestCase.settings = settings(max_examples=75, stateful_step_count=30, deadline=None)
+PagedCache.TestCase.settings = examples(25, 75, stateful_step_count=30)
 TestPagedCache = PagedCache.TestCase

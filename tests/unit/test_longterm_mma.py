@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -82,6 +83,7 @@ def test_ablations(mode, expected):
     assert MMAWeights(0.5, 0.3, 0.2).ablated(mode).normalised() == pytest.approx(expected)
 
 
+@examples(25)
 @given(columns=parts, square=matrices, given=weights)
 def test_the_fixed_point_is_the_one_of_the_equations_from_any_start(columns, square, given):
     source, time, start = columns

@@ -257,6 +257,7 @@ def test_two_processes_that_make_a_store_at_once_share_it(postgres: Any, monkeyp
         assert store.add(memories(1)).added == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_was_started_again_is_found_again(store: MemoryStore, postgres: Any) -> None:
     store.add(memories(1))
     with MemoryStore.open(store.path) as reader:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from longterm_parts import WordEncoder, new_store
 
@@ -303,7 +304,7 @@ def test_a_store_with_vectors_is_searched_by_meaning_too(
 NAMES = st.sampled_from(["", "ann", "bob", "a/b", "a%2Fb", "ann/", "ann\x00"])
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(15, 60, suppress_health_check=list(HealthCheck))
 @given(
     told=st.lists(st.tuples(NAMES, NAMES), max_size=8),
     asker=st.tuples(NAMES, NAMES),

@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from ewe.errors import ConfigError, InvalidRequestError
@@ -395,7 +396,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(4, 10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
 def test_whatever_happens_scores_stay_in_range_histories_whole_and_tenants_apart(tmp_path_factory, steps):
     with MemoryStore.create(tmp_path_factory.mktemp("any") / "memories") as store:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.errors import ConfigError, DatastoreError, InvalidRequestError
@@ -60,7 +61,7 @@ def bm25(texts: Sequence[str], query: str) -> list[float]:
 
 
 def test_small_scopes_are_ranked_by_bm25_over_what_is_seen(store: MemoryStore) -> None:
-    @settings(max_examples=100 if isinstance(store.path, Path) else 10)
+    @examples(*((25, 100) if isinstance(store.path, Path) else (5, 10)))
     @given(mine=st.lists(TEXTS, min_size=1, max_size=6), team=st.lists(TEXTS, max_size=4), query=TEXTS)
     def check(mine: list[str], team: list[str], query: str) -> None:
         example = str(len(store))

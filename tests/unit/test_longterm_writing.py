@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from longterm_parts import WordEncoder, YearJudge
@@ -170,6 +171,7 @@ def test_the_newer_one_wins_by_its_score_only_and_the_older_one_stays_in_history
     assert (answer.memory.content, answer.action) == (winner, Action.USE)
 
 
+@examples(30)
 @given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 99)), unique=True, max_size=30), st.integers(1, 16))
 def test_neighbours_are_the_closest_and_every_voice_there_is_room_for(rows: list[tuple[str, int]], most: int) -> None:
     found = [Memory(f"{name}{number}", "x", source=person(name)) for name, number in rows]

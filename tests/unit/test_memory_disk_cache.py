@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from examples import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ewe.engine.units.disk_cache import DiskCache
@@ -26,7 +27,7 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
-@settings(max_examples=40, deadline=None)
+@examples(15, 40)
 @given(
     capacity=st.sampled_from([0, 20, 60, 100]),
     steps=st.lists(st.tuples(st.sampled_from("gppk"), st.integers(1, 6), st.integers(0, 1)), min_size=12, max_size=25),

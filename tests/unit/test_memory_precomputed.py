@@ -12,7 +12,8 @@ import pytest
 import torch
 from engine_bench import LATENCIES, GatedBench, Latencies
 from engine_parts import Judge, Library, sentences
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from mock_engine import Bench
 
@@ -200,7 +201,7 @@ class PlainKV(GatedBench):
     runner_type = Bench.runner_type
 
 
-@settings(max_examples=20)
+@examples(5, 20)
 @given(
     delays=st.lists(st.integers(0, 4), min_size=1, max_size=4),
     more=st.sampled_from([0, 3, 300]),

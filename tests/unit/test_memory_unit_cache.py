@@ -3,7 +3,7 @@
 from collections import OrderedDict
 
 import pytest
-from hypothesis import settings
+from examples import examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -251,5 +251,5 @@ class CacheMachine(RuleBasedStateMachine):
         assert len({content_of(unit): unit for unit in self.held}) == len(set(map(id, self.held)))
 
 
-CacheMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+CacheMachine.TestCase.settings = examples(30, stateful_step_count=30)
 TestCache = CacheMachine.TestCase

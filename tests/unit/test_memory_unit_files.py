@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import torch
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -40,7 +41,7 @@ def write(folder: Path, units: list[tuple[int, ...]], shard_bytes: int = 1 << 30
 UNITS = [(1, 2, 3), (4,), (5, 6), (70_000, 8)]
 
 
-@settings(max_examples=25)
+@examples(8, 25)
 @given(
     units=st.lists(st.lists(st.integers(0, 200_000), min_size=1, max_size=8).map(tuple), min_size=1, unique=True),
     shard_bytes=st.sampled_from([1, 500, 10_000]),

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
@@ -390,7 +391,7 @@ TEXTS = st.lists(
 
 
 @EVERY
-@settings(deadline=None, max_examples=60)
+@examples(15, 60)
 @given(text=TEXTS, title=TEXTS, capacity=st.integers(4, 60))
 def test_every_unit_keeps_the_rules(name: str, text: str, title: str, capacity: int) -> None:
     try:

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import settings
+from examples import examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -213,5 +213,5 @@ class LanesMachine(RuleBasedStateMachine):
             assert all(unit.encoded.token_ids[0] in self.lanes[unit.lane] for unit in self.memory.units)
 
 
-LanesMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+LanesMachine.TestCase.settings = examples(30, stateful_step_count=30)
 TestLanes = LanesMachine.TestCase

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
@@ -41,7 +42,7 @@ BODIES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
+@examples(20, 60)
 @given(BODIES | VALUES)
 def test_any_body_gets_an_answer_in_the_one_shape(body: Any) -> None:
     text = json.dumps(body)  # with NaN and halves of surrogate pairs, as JSON writers let them pass

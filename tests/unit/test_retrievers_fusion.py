@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from retrieval_bench import FixedRetriever, ids
@@ -21,7 +22,7 @@ def ranking(numbers):
     return [ScoredPassage(Passage(str(number), "x"), 1.0) for number in numbers]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50, 200)
 @given(RANKINGS, st.sampled_from([0.0, 1.0, 60.0]), st.data())
 def test_fused_scores_are_sums_of_reciprocal_ranks(numbers, offset, data):
     weights = data.draw(st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=len(numbers), max_size=len(numbers)))

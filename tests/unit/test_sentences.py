@@ -1,4 +1,5 @@
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.text.sentences import SentenceSplitter, code_blocks, is_inside
@@ -89,7 +90,7 @@ def test_empty_and_blank_texts_have_no_sentences():
     assert SPLITTER.split("") == SPLITTER.completed("") == SPLITTER.split(" \n ") == []
 
 
-@settings(max_examples=600, deadline=None)
+@examples(150, 600)
 @given(TEXTS)
 def test_a_completed_sentence_stays_whatever_follows(text):
     final = SPLITTER.split(text)
@@ -99,7 +100,7 @@ def test_a_completed_sentence_stays_whatever_follows(text):
         assert spans == final[: len(spans)] == done[: len(spans)]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(100, 400)
 @given(TEXTS)
 def test_the_rest_after_a_completed_sentence_can_be_looked_at_alone(text):
     final = SPLITTER.split(text)
@@ -107,7 +108,7 @@ def test_the_rest_after_a_completed_sentence_can_be_looked_at_alone(text):
         assert [(a + end, b + end) for a, b in SPLITTER.split(text[end:])] == final[index + 1 :]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100, 300)
 @given(TEXTS)
 def test_spans_are_ordered_tight_and_cover_everything_but_white_space(text):
     position = 0

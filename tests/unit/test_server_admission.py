@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
-from hypothesis import settings
+from examples import examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -74,7 +74,7 @@ class GateMachine(RuleBasedStateMachine):
 
 
 TestGate = GateMachine.TestCase
-TestGate.settings = settings(max_examples=40, stateful_step_count=25)
+TestGate.settings = examples(15, 40, stateful_step_count=25)
 
 
 def test_whoever_waits_is_told_when_the_last_has_left() -> None:

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -176,8 +177,8 @@ def test_more_silent_connections_than_descriptors_do_not_stop_the_server() -> No
     """Silent from the first byte on, in the head, and in the body."""
     child = Child()
     for first in (b"", b"GET / HT", b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n"):
-        for _ in range(150):
-            child.connect(first)
+        with ThreadPoolExecutor(150) as pool:  # each waits a second where the backlog is full
+            list(pool.map(child.connect, [first] * 150))
         answer = child.connect(ASK.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
         assert read_to_end(answer).endswith(b"ok"), first
     log = child.end()

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from engine_bench import LATENCIES, GatedBench, Reader
 from engine_parts import Judge, Library, number, sentences
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
@@ -63,7 +64,7 @@ def write(data: st.DataObject, mode: str) -> Reader:
 
 
 @pytest.mark.parametrize("mode", ["blocking", "optimistic"])
-@settings(max_examples=25)
+@examples(8, 25)
 @given(data=st.data())
 def test_deltas_and_revisions_add_up_to_the_answer(mode: str, data: st.DataObject) -> None:
     events = write(data, mode).events

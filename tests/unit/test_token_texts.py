@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from engine_bench import LATENCIES, GatedBench
 from engine_parts import Judge, Library, number, sentences
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from mock_engine import CharTokenizer
 
@@ -65,7 +66,7 @@ def bench_of(mode: str, salt: int, feedback: dict[str, Any]) -> GatedBench:
 
 
 @pytest.mark.parametrize("mode", ["blocking", "optimistic", "none"])
-@settings(max_examples=15)
+@examples(4, 15)
 @given(data=st.data())
 def test_both_ends_together_tell_what_the_engine_tells(mode: str, data: st.DataObject) -> None:
     salt, latencies = data.draw(st.integers(0, 10**6)), data.draw(LATENCIES)

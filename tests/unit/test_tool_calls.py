@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from examples import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -89,6 +90,7 @@ def test_any_cut_gives_the_same_and_nothing_is_lost(name: str, text: str, places
 
 
 @pytest.mark.parametrize("name", FORMATS)
+@examples(25)
 @given(calls=CALLS, before=st.sampled_from(["", "Let me see.", "One moment; {so}.\n\n"]), data=st.data())
 def test_what_was_written_is_read(name: str, calls: list[tuple[str, Any]], before: str, data: st.DataObject) -> None:
     before = "" if name == "llama3" else before
@@ -102,6 +104,7 @@ def test_what_was_written_is_read(name: str, calls: list[tuple[str, Any]], befor
     assert only == found[0]
 
 
+@examples(25)
 @given(calls=CALLS)
 def test_mistrals_newer_form(calls: list[tuple[str, Any]]) -> None:
     for between in ("", "[ARGS]", "[CALL_ID]abc123XYZ[ARGS]"):

@@ -3,6 +3,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -262,6 +263,7 @@ def test_the_builtin_rule_sees_a_changed_number_that_the_judge_reads_past():
 probability = st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0.001, 1)).map(lambda row: np.array(row) / sum(row))
 
 
+@examples(25)
 @given(st.sampled_from(["builtin", "default"]), probability, st.sampled_from([TEXT, "Ada was not here."]))
 def test_a_rule_gives_probabilities(name, said, claim):
     found = rule_of(name).probabilities(claim, reading(said, wording=claim))

@@ -6,6 +6,7 @@ import math
 from itertools import permutations
 
 import pytest
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from shared_data import read_jsonl, require
@@ -90,6 +91,7 @@ def test_order_and_repetition_of_claims_change_nothing(answer: list[Claim], rand
     assert count_claims(shuffled) == count_claims(answer)
 
 
+@examples(25)
 @given(some_counts, some_ks)
 def test_another_supported_claim_never_hurts_and_another_unsupported_one_never_helps(
     counts: ClaimCounts, k: float

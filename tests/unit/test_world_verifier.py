@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.evaluation.world.claims import claims_of, people_named
@@ -189,7 +190,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@examples(15, 50)
 @given(TEXTS, TEXTS, TEXTS, TEXTS, st.booleans())
 def test_odd_texts_never_raise(prompt: str, preceding: str, sentence: str, evidence: str, closed: bool) -> None:
     passages = [Passage("a", evidence, title=prompt), Passage("b", sentence, title=preceding, veracity=0.4)]
