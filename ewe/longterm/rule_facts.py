@@ -1,7 +1,5 @@
 """Facts that rules of English take from what somebody says of themselves and theirs."""
 
-from functools import lru_cache
-
 from ewe.longterm.lasting import lasts
 from ewe.longterm.plain_writing import plainly_written
 from ewe.longterm.referring import resolved
@@ -21,12 +19,6 @@ def facts_by_rules(speaker: str, text: str) -> list[str]:
     sentences = ((sentence, statements(sentence)) for sentence in sentences_of_turn(own_words(plainly_written(text))))
     facts = (in_third_person(statement, speaker) for statement in resolved(sentences) if lasts(statement))
     return [fact for fact in dict.fromkeys(facts) if fact and not addresses_the_reader(fact)]
-
-
-@lru_cache(maxsize=1 << 14)
-def tells_a_fact(text: str) -> bool:
-    """Whether rules take a fact from a turn: it is not all greeting, thanks, praise, mood or question."""
-    return bool(facts_by_rules("Ann", text))
 
 
 def sentences_of_turn(text: str) -> list[str]:

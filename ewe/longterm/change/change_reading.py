@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ewe.config.lazy import Lazy
 from ewe.config.loading import import_transformers
-from ewe.longterm.rule_facts import tells_a_fact
 from ewe.longterm.scoring.contradictions import same_attribute
 from ewe.text.english import FUNCTION_WORDS
 from ewe.text.words import words
@@ -62,14 +61,12 @@ def compare(older: str, newer: str) -> Stance:
 def compare_all(pairs: Sequence[tuple[str, str]], telling: Telling = "statement") -> list[Stance]:
     """Of pairs of an older and a newer statement; telling: how the newer ones were told.
 
-    Most of a conversation is talk, in which nothing ends: of turns the model is asked only where both tell a fact, and
-    of turns and facts it must be surer. Raises JudgeError if the model cannot be read.
+    Most of a conversation is talk, in which nothing ends: of turns and facts the model must be surer. Raises JudgeError
+    if the model cannot be read.
     """
     short = [(older, beginning(newer)) for older, newer in pairs]
     stances = {pair: _by_words(*pair) for pair in short}
-    pending = [
-        pair for pair, stance in stances.items() if stance is None and not (telling == "turn" and _is_talk(*pair))
-    ]
+    pending = [pair for pair, stance in stances.items() if stance is None]
     read = _reader.get().judge(pending) if pending else np.zeros((0, 3), np.float32)
     stances |= {pair: _by_model(row, telling) for pair, row in zip(pending, read, strict=True)}
     return [stances[pair] or Stance.APART for pair in short]
@@ -88,10 +85,6 @@ def _by_words(older: str, newer: str) -> Stance | None:
     if len(older.split()) > LONGEST or _dates_an_event_otherwise(older, newer):
         return Stance.APART
     return Stance.CHANGED if _gives_another_value(older, newer) else None
-
-
-def _is_talk(older: str, newer: str) -> bool:
-    return not (tells_a_fact(newer) and tells_a_fact(older))
 
 
 def _by_model(row: NDArray[np.float32], telling: Telling) -> Stance:

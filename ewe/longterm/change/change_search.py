@@ -1,12 +1,10 @@
 """Older statements that a new one may take the place of, and how it stands to them."""
 
 from collections.abc import Sequence
-from itertools import islice
 
 from ewe.longterm.change.change_finder import finder
 from ewe.longterm.change.change_reading import Stance, Telling, beginning, compare_all
 from ewe.longterm.records import Memory
-from ewe.longterm.rule_facts import tells_a_fact
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.memory_rows import Statement
 from ewe.text.english import FUNCTION_WORDS, stem, words_of
@@ -49,11 +47,8 @@ def read_stances(memory: Memory, store: MemoryStore) -> Read:
     with store.seeing([memory.scope]):
         candidates, close = _candidates(memory, store)
     ranked = [one for one in sorted(candidates, key=close.__getitem__, reverse=True) if close[one] >= _NEAR]
-    telling, chosen = _telling(memory), ranked[:MOST_READ]
-    if telling == "turn" and tells_a_fact(memory.content):
-        facts = islice((one for one in ranked if tells_a_fact(candidates[one].content)), MOST_READ)
-        chosen = list(dict.fromkeys([*chosen, *facts]))
-    read = compare_all([_pair(memory, candidates[one]) for one in chosen], telling)
+    chosen = ranked[:MOST_READ]
+    read = compare_all([_pair(memory, candidates[one]) for one in chosen], _telling(memory))
     return {number: (candidates[number], stance) for number, stance in zip(chosen, read, strict=True)}
 
 
