@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Literal
 
 from ewe.engine.detokenizer import Detokenizer
-from ewe.text.reasoning import ReasoningMarks, reasoning_marks
+from ewe.text.reasoning_marks import ReasoningMarks, reasoning_marks
 
 _NEAR = 8  # Tokens at the end of a prompt among which its last mark stands, if it is one of the chat template.
 

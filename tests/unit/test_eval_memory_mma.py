@@ -114,8 +114,8 @@ def test_oracle_and_coin_without_a_store(tmp_path):
 def test_a_store_with_scores_solves_what_one_without_cannot():
     rows, findings = played(["none", "default"])
     assert [value(rows["default"], key) for key in "ABCD"] == [1, 1, 1, 1]
-    assert [value(rows["none"], key) for key in "ABCD"] == [0, 0, 0, 0]
-    assert value(rows["none"], "graded") == pytest.approx((-0.2 - 0.2 - 1 - 1) / 4)
+    assert [value(rows["none"], key) for key in "ABCD"] == [0, 0, 1, 0]  # of C a later word ends the earlier one
+    assert value(rows["none"], "graded") == pytest.approx((-0.2 - 0.2 + 1 - 1) / 4)
     assert {one.item for one in findings} == {f"0-{number:03}" for number in range(4)}
 
 

@@ -65,7 +65,7 @@ def whole(source: Path, tmp_path: Path) -> tuple[Report, list[tuple[int, Passage
 def test_a_build_tells_what_came_of_everything(source: Path, whole) -> None:
     report, passages = whole
     assert report.counts.files == 4
-    assert report.counts.passages == len(passages) == 30 + len([p for _, p in passages if "#" in p.id])
+    assert report.counts.passages == len(passages) == 31 + len([p for _, p in passages if "#" in p.id])
     assert report.counts.duplicates == 60 - 2 - 30
     assert (report.counts.empty, report.counts.problems) == (1, 3)
     label = str(source / "a.jsonl")

@@ -14,7 +14,7 @@ from unit.engine_tokenizers import byte_level, sentencepiece_like
 from ewe.engine.output_text import OutputText
 from ewe.engine.reasoning import Reasoning, reasoning_after
 from ewe.engine.sampler import Token
-from ewe.text.reasoning import reasoning_marks
+from ewe.text.reasoning_marks import reasoning_marks
 from ewe.text.sentences import SentenceSplitter
 
 

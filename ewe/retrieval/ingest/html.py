@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError
 from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.files import decode
-from ewe.retrieval.ingest.tables import Columns
+from ewe.retrieval.ingest.table_rows import Columns
 from ewe.text.english import words_of
 
 _LEFT_OUT = words_of("script style noscript template svg nav aside button select textarea iframe object")

@@ -12,7 +12,7 @@ from markdown_it.token import Token
 from ewe.retrieval.ingest.documents import FIELDS, Block, Document, Mark, Problem, ReadOptions, SourceFile
 from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.files import check_text, open_text
-from ewe.retrieval.ingest.tables import table_text
+from ewe.retrieval.ingest.table_rows import table_text
 
 _MOST_FRONT_MATTER = 1 << 16  # characters: its reader takes a second for some hundred thousand
 _PART = 1 << 20  # characters; longer texts are cut at the best place before

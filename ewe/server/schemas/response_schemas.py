@@ -134,7 +134,7 @@ class OutputMessage(AnswerModel):
 class InputTokensDetails(AnswerModel):
     """cached_tokens: those of memory units whose keys and values were there already."""
 
-    cached_tokens: int
+    cached_tokens: int = 0
     cache_write_tokens: Literal[0] = 0
 
 
@@ -144,7 +144,7 @@ class OutputTokensDetails(AnswerModel):
     Both are among `output_tokens`.
     """
 
-    reasoning_tokens: int
+    reasoning_tokens: int = 0
     rejected_prediction_tokens: int
 
 
@@ -152,7 +152,7 @@ class ResponseUsage(AnswerModel):
     """Token counts of one response."""
 
     input_tokens: int
-    input_tokens_details: InputTokensDetails
+    input_tokens_details: InputTokensDetails = InputTokensDetails()
     output_tokens: int
     output_tokens_details: OutputTokensDetails
     total_tokens: int

@@ -15,7 +15,7 @@ from ewe.errors import InvalidRequestError
 from ewe.text.control_marks import Marker
 from ewe.text.conversation import Message
 from ewe.text.json_values import check_json
-from ewe.text.reasoning import ReasoningMarks, reasoning_marks
+from ewe.text.reasoning_marks import ReasoningMarks, reasoning_marks
 from ewe.text.tool_calls.formats import FORMATS
 from ewe.text.tool_calls.tools import Tool, ToolRequest
 from ewe.text.tool_calls.use import ToolUse

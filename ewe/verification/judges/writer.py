@@ -25,7 +25,7 @@ from ewe.config.loading import WEIGHTS_LOCK
 from ewe.config.setting_names import WRITER
 from ewe.errors import JudgeError
 from ewe.text.control_marks import control_tokens
-from ewe.text.reasoning import reasoning_marks
+from ewe.text.reasoning_marks import reasoning_marks
 from ewe.text.sentences import SentenceSplitter
 from ewe.verification.judges.base import Score
 from ewe.verification.judges.cross_encoder import (
