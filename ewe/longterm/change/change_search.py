@@ -10,7 +10,7 @@ from ewe.longterm.store.memory_rows import Statement
 from ewe.text.english import FUNCTION_WORDS, stem, words_of
 from ewe.text.words import words
 
-MOST_READ = 3
+MOST_READ = 2
 """At most so many older statements are read beside a new one: of those looked through, the closest."""
 _LOOKED_THROUGH = 256  # A scope of fewer statements is looked through whole, a larger one by its words.
 _BY_WORDS = 48
