@@ -22,7 +22,6 @@ from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
 from ewe.verification.number_places import moves_a_number
 from ewe.verification.predicates import (
     names_another,
-    says_in_another_order,
     says_more_often,
     takes_as_done,
     takes_from_the_lead,
@@ -39,6 +38,7 @@ from ewe.verification.signals import (
     speaks_of_the_same,
     swaps_names,
 )
+from ewe.verification.word_order import says_in_another_order
 
 Probabilities = tuple[float, float, float]
 """Supported, refuted, inconclusive; they sum to 1."""

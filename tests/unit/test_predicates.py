@@ -4,12 +4,12 @@ import pytest
 
 from ewe.verification.predicates import (
     names_another,
-    says_in_another_order,
     says_more_often,
     takes_as_done,
     takes_from_the_lead,
     tells_of_another,
 )
+from ewe.verification.word_order import says_in_another_order
 
 GROUP = "Group Q is a twin-pyramid complex, and is one of the largest at Tikal."
 PARENTS = "Al was a welder for pipe construction companies and Evelyn was a field office manager."
