@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from functools import partial
+from functools import cached_property, partial
 
 from ewe.engine.grammar import Grammar, Grammars
 from ewe.engine.kvcache.block_manager import BlockManager
@@ -16,6 +16,7 @@ from ewe.engine.request_tokenizer import RequestTokenizer
 from ewe.engine.sentence_checks import fields_of
 from ewe.engine.sequence import Sequence
 from ewe.engine.units.working_memory import WorkingMemory
+from ewe.text.reasoning_marks import ReasoningMarks, reasoning_marks
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Lane, ScoredPassage
 from ewe.types.sampling_params import SamplingParams
@@ -56,9 +57,14 @@ class InputProcessor(RequestTokenizer):
         self.memory_manager.plan(first, documents, Lane.RETRIEVAL, required=True)
         return first
 
+    @cached_property
+    def _reasoning_marks(self) -> ReasoningMarks | None:
+        return reasoning_marks(self.tokenizer)  # which looks through all added tokens
+
     def _sequence(self, request: TokenizedRequest, index: int, grammar: Grammar | None) -> Sequence:
         original, params, memory = request.original, request.params, self.config.memory
-        reasoning = reasoning_after(self.tokenizer, request.prompt_ids) if original.reasons else None
+        marks = self._reasoning_marks if original.reasons else None
+        reasoning = reasoning_after(marks, self.tokenizer, request.prompt_ids)
         output_text = OutputText(
             self.tokenizer,
             self._splitter,

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Literal
 
 from ewe.engine.detokenizer import Detokenizer
-from ewe.text.reasoning_marks import ReasoningMarks, reasoning_marks
+from ewe.text.reasoning_marks import ReasoningMarks
 
 _NEAR = 8  # Tokens at the end of a prompt among which its last mark stands, if it is one of the chat template.
 
@@ -86,9 +86,8 @@ class Reasoning:
         return not self._tokenizer.decode([token_id]).strip()
 
 
-def reasoning_after(tokenizer: Any | None, prompt_ids: Sequence[int]) -> Reasoning | None:
+def reasoning_after(marks: ReasoningMarks | None, tokenizer: Any | None, prompt_ids: Sequence[int]) -> Reasoning | None:
     """That of an answer to a prompt; None where the model has no marks, or the prompt says that it is not to reason."""
-    marks = reasoning_marks(tokenizer)
     if marks is None:
         return None
     last = next((one for one in reversed(prompt_ids[-_NEAR:]) if one in (marks.begin_id, marks.end_id)), None)

@@ -49,7 +49,7 @@ def _tool_use(service: Service, body: schemas.ChatRequest) -> ToolUse | None:
 def chat_order(body: schemas.ChatRequest, tools: ToolUse | None = None) -> Order:
     """What a conversation asks of the engine."""
     messages = [message.for_template for message in body.messages]
-    thinking = False if has_grammar(body.json_schema, tools) else body.thinking
+    thinking = False if has_grammar(body.json_schema, tools) else schemas.thinking_of(body.chat_template_kwargs)
     return Order(
         body=body,
         prompts=lambda chats: [chats.chat_prompt(messages, tools, thinking)],

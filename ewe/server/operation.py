@@ -10,7 +10,7 @@ from ewe.server.admission import check_prompt_texts
 from ewe.server.engine_service import Service, key_of, service_of
 from ewe.server.ignored import RequestRoute
 from ewe.server.schemas import operation_schemas as schemas
-from ewe.server.schemas.chat_schemas import Message
+from ewe.server.schemas.chat_schemas import Message, thinking_of
 from ewe.server.schemas.common import ERROR_RESPONSES
 from ewe.server.served_engine import ServedEngine
 from ewe.server.streaming import run_in_thread
@@ -115,7 +115,7 @@ def _token_ids(engine: ServedEngine, body: schemas.TokenizeRequest) -> list[int]
         return engine.tokenizing.encode(
             engine.prompts.apply_chat_template(
                 [message.for_template for message in body.messages],
-                thinking=None if body.chat_template_kwargs is None else body.chat_template_kwargs.enable_thinking,
+                thinking=thinking_of(body.chat_template_kwargs),
             ),
             body.add_special_tokens is True,
         )

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
+from ewe.engine.request import has_grammar
 from ewe.server.answers import citations, usage
 from ewe.server.bridge import Run
 from ewe.server.engine_service import Service, service_of
@@ -38,7 +39,9 @@ def _order(body: schemas.ResponsesRequest) -> Order:
     messages = body.messages
     return Order(
         body=body,
-        prompts=lambda chats: [chats.chat_prompt(messages, thinking=False if body.json_schema is not None else None)],
+        prompts=lambda chats: [
+            chats.chat_prompt(messages, thinking=False if has_grammar(body.json_schema, None) else None)
+        ],
         texts=("input", texts_of(messages)),
         max_tokens=body.max_output_tokens,
         length_field="max_output_tokens",

@@ -33,7 +33,7 @@ assert MARKS is not None
 
 def text_of(ids: list[int], tokenizer: Any = BYTES, prompt: str = "Hi.", **options: Any) -> OutputText:
     prompt_ids = tokenizer(prompt, add_special_tokens=False)["input_ids"]
-    reasoning = reasoning_after(tokenizer, prompt_ids)
+    reasoning = reasoning_after(reasoning_marks(tokenizer), tokenizer, prompt_ids)
     output = OutputText(tokenizer, SentenceSplitter(), prompt_ids, reasoning=reasoning, **options)
     for token_id in ids:
         output.append(Token(token_id, -0.1, 0.0))

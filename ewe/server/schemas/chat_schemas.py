@@ -135,6 +135,11 @@ class TemplateOptions(RequestModel):
     enable_thinking: bool | None = None
 
 
+def thinking_of(options: TemplateOptions | None) -> bool | None:
+    """Whether the model reasons before it answers; None: as the server's settings say."""
+    return None if options is None else options.enable_thinking
+
+
 NO_THINKING = TemplateOptions(enable_thinking=False)
 
 
@@ -161,11 +166,6 @@ class ChatRequest(SamplingRequest):
     modalities: list[Literal["text"]] | None = None
     prediction: None = None
     web_search_options: None = None
-
-    @property
-    def thinking(self) -> bool | None:
-        """Whether the model reasons before it answers; None: as the server's settings say."""
-        return None if self.chat_template_kwargs is None else self.chat_template_kwargs.enable_thinking
 
     @property
     def tool_request(self) -> ToolRequest | None:
