@@ -41,8 +41,6 @@ class EngineClient:
 
             self.engine = build_engine(config, components, self._deliver, loaded, on_load)
             end_workers()  # the loop computes in a thread of its own
-            if components.judge is not None:
-                components.judge.attach(self.run, self.engine.loaded)
         except BaseException:
             components.close()
             raise
@@ -53,6 +51,11 @@ class EngineClient:
             self.engine.executor.watch(self._end_loop)
         if components.memories is not None:
             components.memories.start()
+        try:
+            self.components = components.attached(self.run, self.engine.loaded, on_load)
+        except BaseException:
+            self.close()
+            raise
 
     def build(self, request: Request) -> Sequence:
         """The sequence of a checked request that has not been submitted; raises InvalidRequestError."""

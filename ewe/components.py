@@ -6,7 +6,7 @@ Nothing here imports torch: what is wrong is refused before any weights are read
 from __future__ import annotations
 
 from collections.abc import Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,14 @@ from ewe.config.addons import longterm
 from ewe.config.lazy import warm
 from ewe.config.loading import LoadStep, OnLoad, ignore_step
 from ewe.config.registry import BUILTIN_DATASTORE, VERIFIERS, verifies
-from ewe.config.setting_names import AUTO, DATASTORES, NONE, WRITER
+from ewe.config.setting_names import AUTO, BUILTIN_JUDGE, DATASTORES, NONE, WRITER
 from ewe.engine.engine_summary import DatastoreSummary, EngineSummary, public_name
 from ewe.errors import ConfigError
 from ewe.types.protocols import Memories, Retriever, Verifier
 
 if TYPE_CHECKING:
-    from ewe.engine.shared_judge import SharedJudge
+    from ewe.engine.models.loader import LoadedModel
+    from ewe.engine.shared_judge import Run, SharedJudge
     from ewe.retrieval.source import PassageSource
 
 _UNASKED = "claims"  # the verifier that "auto" stands for
@@ -45,6 +46,16 @@ class Components:
     def has_any(self) -> bool:
         """Whether anything brings texts into the memory."""
         return (self.retriever or self.verifier or self.memories) is not None
+
+    def attached(self, run: Run, loaded: LoadedModel, on_load: OnLoad = ignore_step) -> Components:
+        """The same for an engine that runs: the judge that is its own model, if there is one, is told of it.
+
+        run: gives the answers to requests. Raises JudgeError if the model or the adapter cannot judge.
+        """
+        if self.judge is None:
+            return self
+        self.judge.attach(run, loaded, on_load)
+        return replace(self, summary=self.summary and replace(self.summary, judge=self.judge.description))
 
     def warm(self, on_load: OnLoad = ignore_step) -> None:
         """Loads the models that retriever, verifier and memories would load with their first request."""
@@ -172,7 +183,12 @@ def open_checker(config: Config, retriever: Retriever, is_complete: bool | None 
 def writing_judge(config: Config) -> str | None:
     """The judge by whose word sentences are checked while they are written, None where no judge checks them."""
     chosen = _chosen(config.verifier, config.datastore is not None, config)
-    return config.verification.judge if chosen == _UNASKED and verifies(config.policy) else None
+    return _judge_name(config) if chosen == _UNASKED and verifies(config.policy) else None
+
+
+def _judge_name(config: Config) -> str:
+    """What decides first, or alone."""
+    return BUILTIN_JUDGE if config.verification.judge == AUTO else config.verification.judge
 
 
 def _is_given(source: Any) -> bool:
@@ -209,7 +225,7 @@ def _shared_judge(verifier: str | Verifier, config: Config, has_model: bool = Fa
     """
     if verifier != _UNASKED:
         return None
-    from ewe.engine.shared_judge import shared_judge
+    from ewe.engine.open_shared_judge import shared_judge
 
     return shared_judge(config, has_model)
 
@@ -256,7 +272,7 @@ def _summary(
         policy=config.policy,
         datastore=datastore,
         verifier=chosen if isinstance(chosen, str) else type(chosen).__name__,
-        judge=public_name(config.verification.judge) if chosen == _UNASKED else None,
+        judge=public_name(_judge_name(config)) if chosen == _UNASKED else None,
         unchecked=unchecked,
         longterm_memory=longterm_memory,
     )

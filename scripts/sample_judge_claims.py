@@ -1,4 +1,4 @@
-"""Draws the claims that `ewe judge calibrate` measures on: 80 of each label, out of scripts/judge_training/written.
+"""Draws the claims that `ewe judge calibrate` measures on: 160 of each label, out of scripts/judge_training/written.
 
 Run by hand: `python scripts/sample_judge_claims.py`. Only claims about paragraphs of WikiText's validation split are
 drawn (--data has them), of articles that no benchmark reports on. Kinds take turns; of each kind comes the claim whose
@@ -22,8 +22,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from judge_training.claim_corpus import WRITTEN  # noqa: E402
 from judge_training.sources import read_rows  # noqa: E402
 
-TARGET = ROOT / "ewe" / "evaluation" / "judge_claims" / "claims.jsonl"
-_EACH = 80
+TARGET = ROOT / "ewe" / "verification" / "judges" / "writer_claims" / "claims.jsonl"
+_EACH = 160
 _LONGEST = 1200  # Characters of passages: a claim takes a small model on a CPU about a second.
 Row = dict[str, Any]
 
@@ -53,7 +53,7 @@ def candidates(data: Path) -> list[Row]:
 
 
 def drawn(rows: list[Row]) -> Iterator[Row]:
-    """80 of each label."""
+    """160 of each label."""
     articles: Counter[str] = Counter()
     texts: Counter[str] = Counter()
 

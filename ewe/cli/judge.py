@@ -15,9 +15,11 @@ from ewe.config import Config
 from ewe.engine.preflight import preflight
 
 if TYPE_CHECKING:
-    from ewe.evaluation.judge_calibration import Measured
-    from ewe.evaluation.judge_claims import LabelledClaim
-    from ewe.evaluation.tables import FittingTable
+    from collections.abc import Sequence
+
+    from ewe.evaluation.tables import FittingTable, Interval
+    from ewe.verification.judges.labelled_claims import LabelledClaim
+    from ewe.verification.judges.writer_measuring import Measured
 
 judge_app = typer.Typer(no_args_is_help=True, help="Measure whether a chat model can judge its own claims.")
 
@@ -39,7 +41,7 @@ def calibrate_command(
             help="Labelled claims (JSONL): claim, label, passages with title and text.",
             exists=True,
             dir_okay=False,
-            show_default="240 claims of the package",
+            show_default="480 claims of the package",
         ),
     ] = None,
     output: Annotated[
@@ -58,8 +60,8 @@ def calibrate_command(
 
     Exit status 0: the model can judge, 1: it cannot.
     """
-    from ewe.engine.shared_judge import writer_fingerprint
-    from ewe.evaluation.judge_claims import read_claims
+    from ewe.engine.writer_judge import writer_fingerprint
+    from ewe.verification.judges.labelled_claims import read_claims
     from ewe.verification.judges.writer_calibration import calibration_path
 
     chosen = settings_of(model, config, settings, adapter=adapter).override(_ALONE)
@@ -77,10 +79,14 @@ def calibrate_command(
 
 
 def _measure(config: Config, claims: list[LabelledClaim]) -> Measured:
-    from ewe.evaluation.judge_calibration import asking, logits_of, measure
+    from ewe.engine.shared_judge import EngineScore
+    from ewe.verification.judges.writer import asking
+    from ewe.verification.judges.writer_measuring import logits_of, measure
 
     with open_llm(config) as llm, counted_progress("judging claims", len(claims)) as advance:
-        logits = logits_of(asking(llm), claims, lambda: advance("judging claims"))
+        loaded = llm.client.engine.loaded
+        ask = asking(EngineScore(llm.client.run), loaded.tokenizer, loaded.max_model_len)
+        logits = logits_of(ask, claims, lambda: advance("judging claims"))
     return measure(logits, claims)
 
 
@@ -88,25 +94,20 @@ def _table(measured: Measured) -> FittingTable:
     from ewe.evaluation.tables import rich_table
 
     rows = [
-        [f"{int(measured.decided[label].sum())} {name}", *(str(measured.share(label, side)) for side in range(3))]
+        [f"{int(measured.decided[label].sum())} {name}", *(str(share) for share in _shares(measured.decided[label]))]
         for label, name in enumerate(_NAMES)
     ]
     return rich_table(["claims", "supported", "refuted", "left open"], rows, "what the model said, with 95% intervals")
 
 
+def _shares(decided: Sequence[int]) -> list[Interval]:
+    from ewe.evaluation.tables import Interval
+
+    return [Interval.of_share(int(count), int(sum(decided))) for count in decided]
+
+
 def _words(measured: Measured) -> list[str]:
     """What the figures mean, in sentences."""
-    from ewe.evaluation.judge_calibration import ASKED_FOR
-    from ewe.verification.judges.protocol import COLUMNS
-
-    lines = []
-    for side, question in ASKED_FOR.items():
-        name, threshold, right = COLUMNS[side].value, measured.thresholds[side], measured.right(side)
-        area = f"area under the ROC curve {measured.areas[side]:.2f}"
-        if threshold is None or right is None:
-            lines.append(f"{name}: never said, for at no probability is it right {question:.0%} of the time ({area})")
-        else:
-            lines.append(f"{name}: from probability {threshold:.2f} on; {right} of them are right ({area})")
     if not measured.can_judge:
-        return [*lines, "this model cannot judge: use builtin"]
-    return [*lines, "this model can judge: set verification.judge to writer"]
+        return [*measured.words(), "this model cannot judge: verification.judge auto is builtin for it"]
+    return [*measured.words(), "this model can judge: verification.judge auto and writer ask it"]

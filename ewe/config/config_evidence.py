@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from ewe.config.config_files import Settings
 from ewe.config.registry import RETRIEVERS, SCORERS
+from ewe.config.setting_names import AUTO
 from ewe.errors import ConfigError
 
 SEARCH_TOP_K = 5
@@ -66,15 +67,17 @@ class RetrievalConfig(Settings):
 class VerificationConfig(Settings):
     """How claims are judged, for the verifier "claims" ("builtin" uses evidence_top_k only).
 
-    judge: "builtin", "base", "reader", "writer" (the model that writes), a hub id or folder of a classification
-    model, a folder with an adapter for a chat model, or "openai:MODEL@URL". judge_labels: what that model's labels
-    mean, where they do not say it. judge_model: the folder or hub id of the chat model under an adapter, in place of
-    the one that it names; of "writer", in place of the one that writes. judge_calibration: what was measured of
-    "writer" (None: the file in the cache folder). extractor: "sentences" (the clauses of each are claims), or
-    "openai:MODEL@URL". evidence_top_k: passages per claim (None: the verifier's own number).
+    judge: "auto" ("builtin"; and while a model writes, the model itself for what that leaves open, if it was measured
+    to be able to; on a GPU it is measured at its first start), "builtin", "base", "reader", "writer" (the model that
+    writes, or an error if it was not measured or cannot), a hub id or folder of a classification model, a folder with
+    an adapter for a chat model, or "openai:MODEL@URL". judge_labels: what that model's labels mean, where they do not
+    say it. judge_model: the folder or hub id of the chat model under an adapter, in place of the one that it names; of
+    "writer", in place of the one that writes. judge_calibration: what was measured of "writer" (None: the file in the
+    cache folder). extractor: "sentences" (the clauses of each are claims), or "openai:MODEL@URL". evidence_top_k:
+    passages per claim (None: the verifier's own number).
     """
 
-    judge: str = "builtin"
+    judge: str = AUTO
     judge_labels: dict[str, Literal["supported", "refuted", "inconclusive"]] | None = None
     judge_model: str | None = None
     judge_calibration: str | None = None

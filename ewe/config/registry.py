@@ -155,7 +155,7 @@ JUDGES = Registry(
         "reader": "ewe.verification.judges.base:load_reader",
         "writer": "ewe.verification.judges.writer:load_writer",
     },
-    ("a model's folder or hub id", "openai:MODEL@URL"),
+    (AUTO, "a model's folder or hub id", "openai:MODEL@URL"),
     {"values": "builtin"},
 )
 SCORERS = Registry(

@@ -4,7 +4,10 @@ import difflib
 from collections.abc import Sequence
 
 AUTO, NONE = "auto", "none"
-"""Leaves the choice of a verifier to the engine; switches off a datastore or a verifier."""
+"""Leaves the choice to the engine; switches off a datastore or a verifier."""
+
+BUILTIN_JUDGE = "builtin"
+"""The judge of the package, which the judge "auto" is where no model writes."""
 
 WRITER = "writer"
 """The judge that is the model that writes."""

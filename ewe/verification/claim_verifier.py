@@ -18,7 +18,7 @@ from ewe.verification.decision import DecisionRule
 from ewe.verification.extraction.context import previous_sentence
 from ewe.verification.joint_reader import JointReader
 from ewe.verification.judges.cached import CachedJudge
-from ewe.verification.judges.protocol import Judge, window_of
+from ewe.verification.judges.protocol import Judge, can_judge, window_of
 from ewe.verification.window_reader import WindowReader
 
 EVIDENCE_TOP_K = 4
@@ -65,13 +65,13 @@ class ClaimVerifier:
         self._top_k = evidence_top_k
         self._assume_complete = assume_complete
         window = window_of(judge)
-        self._reads_context = window is not None
+        self._has_window = window is not None
         reader: ClaimReader = (
             WindowReader(self._judge, rule, veracity_weighting)
             if window is None
             else JointReader(self._judge, window, rule.thresholds, veracity_weighting)
         )
-        self._reader = reader if first is None else CascadeReader(first, reader)
+        self._reader = reader if first is None else CascadeReader(first, reader, self._judge)
 
     def over(self, retriever: Retriever, assume_complete: bool) -> ClaimVerifier:
         """The same extractor, judge and rule over another collection."""
@@ -112,7 +112,8 @@ class ClaimVerifier:
 
     def _stated(self, claims: Sequence[Claim], request: VerificationRequest) -> list[StatedClaim]:
         """The claims of a sentence; with the sentence before only where it is read, or equal claims would differ."""
-        before = previous_sentence(request) if claims and self._reads_context else ""
+        reads_it = self._has_window and can_judge(self._judge)
+        before = previous_sentence(request) if claims and reads_it else ""
         return [StatedClaim(one.text, _wording(one, request.sentence, len(claims) == 1), before) for one in claims]
 
     def _is_complete(self, request: VerificationRequest) -> bool:

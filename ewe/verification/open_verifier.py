@@ -2,7 +2,7 @@
 
 from ewe.config import VerificationConfig
 from ewe.config.registry import EXTRACTORS, VERIFIERS
-from ewe.config.setting_names import READER
+from ewe.config.setting_names import BUILTIN_JUDGE, READER, WRITER
 from ewe.errors import ConfigError
 from ewe.types.protocols import ClaimExtractor, Retriever, Verifier
 from ewe.verification.claim_reading import ClaimReader
@@ -13,9 +13,6 @@ from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.load import check_judge, load_configured_judge, load_judge
 from ewe.verification.judges.protocol import Judge
 from ewe.verification.window_reader import WindowReader
-
-_KNOWS_COPIES = "builtin"
-"""The judge that knows sentences of the passages again, as they are or with one thing changed."""
 
 
 def open_verifier(
@@ -57,12 +54,13 @@ def make_claim_verifier(
 ) -> ClaimVerifier:
     """The verifier "claims": finds claims and asks a judge, as the settings say."""
     judge = judge or load_configured_judge(settings, device)
+    name = str(getattr(judge, "name", settings.judge))
     return ClaimVerifier(
         retriever,
         open_extractor(settings.extractor),
         judge,
-        rule_for(judge, settings.judge),
-        first=_copy_reader(device, veracity_weighting) if settings.judge == READER else None,
+        rule_for(judge, name),
+        first=_copy_reader(device, veracity_weighting) if name in (READER, WRITER) else None,
         evidence_top_k=settings.evidence_top_k or EVIDENCE_TOP_K,
         veracity_weighting=veracity_weighting,
         assume_complete=assume_complete,
@@ -70,9 +68,9 @@ def make_claim_verifier(
 
 
 def _copy_reader(device: str, veracity_weighting: bool) -> ClaimReader:
-    """What reads before the judge "reader": it decides on copies better, and in a hundredth of the time."""
-    judge = CachedJudge(load_judge(_KNOWS_COPIES, device=device))
-    return WindowReader(judge, rule_of(_KNOWS_COPIES), veracity_weighting)
+    """What reads before a judge that reads like a person: it decides on copies better, in a hundredth of the time."""
+    judge = CachedJudge(load_judge(BUILTIN_JUDGE, device=device))
+    return WindowReader(judge, rule_of(BUILTIN_JUDGE), veracity_weighting)
 
 
 def check_verifier(name: str, has_datastore: bool, settings: VerificationConfig, device: str) -> None:

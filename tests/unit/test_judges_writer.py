@@ -12,18 +12,20 @@ from typer.testing import CliRunner
 
 from ewe.cli.main import app
 from ewe.config import Config
-from ewe.engine.shared_judge import shared_judge, writer_fingerprint
+from ewe.engine import writer_judge
+from ewe.engine.open_shared_judge import shared_judge
+from ewe.engine.writer_judge import writer_fingerprint
 from ewe.errors import ConfigError, InvalidRequestError, JudgeError
-from ewe.evaluation.judge_calibration import choose, fit, measure
-from ewe.evaluation.judge_claims import LabelledClaim, read_claims
 from ewe.llm import LLM
 from ewe.retrieval.datastore import Datastore
-from ewe.types import Passage
+from ewe.types import Passage, Verdict, VerificationRequest
 from ewe.verification import load_judge
 from ewe.verification.judges import writer
+from ewe.verification.judges.labelled_claims import LabelledClaim, read_claims
 from ewe.verification.judges.protocol import INCONCLUSIVE
 from ewe.verification.judges.writer import LetterQuestion
 from ewe.verification.judges.writer_calibration import Calibration, calibration_for, calibration_path, fingerprint_of
+from ewe.verification.judges.writer_measuring import choose, fit, measure
 
 TEMPLATE = "{% for m in messages %}<|im_end|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>{% endfor %}assistant\n"
 PAIRS = [("it is true", "it is false"), ("Evidence of much that is unknown", "Claim"), ("it is it", "is it")]
@@ -85,7 +87,7 @@ def test_a_model_without_a_chat_template_is_refused(model):
 
 def test_it_says_the_same_in_the_batch_of_the_engine_and_alone(model, monkeypatch):
     monkeypatch.setattr(writer, "multiplies_bfloat16", lambda place: False)  # the engine's weights are in float32
-    calibrated(model)
+    calibrated(model, 0.01, 0.01)
     alone = load_judge("writer", model=str(model), device="cpu")
     rows = alone.judge([*PAIRS, ("it", "")])
     assert np.ptp(rows[:3], 0).max() > 1e-3
@@ -93,7 +95,7 @@ def test_it_says_the_same_in_the_batch_of_the_engine_and_alone(model, monkeypatc
     with LLM(config=settings(model), datastore=Datastore([Passage("a", "it is true")])) as llm:
         verifier = llm.client.components.verifier
         np.testing.assert_allclose(verifier.judge.judge(PAIRS), rows[:3], atol=1e-5)
-        assert verifier._reader._thresholds == alone.thresholds
+        assert verifier._reader._second._thresholds == alone.thresholds
 
 
 def test_it_is_refused_unless_it_was_measured_and_can_judge(model):
@@ -155,8 +157,8 @@ def test_a_model_that_reads_can_judge_and_one_that_guesses_cannot():
     logits, labels, _ = synthetic(300, 3.0, (0.0, 0.0, 0.0))
     good = measure(logits, claims_of(labels))
     assert good.can_judge
-    assert good.right(0).value >= 0.92
-    assert good.right(1).value >= 0.85
+    for side, asked_for in enumerate((0.92, 0.85)):
+        assert good.decided[side, side] >= asked_for * good.decided[:, side].sum() > 0
     assert min(good.areas) > 0.9
     assert good.calibration("m", "f").can_judge
     bad = measure(np.random.default_rng(1).normal(0, 3, (300, 3)), claims_of(labels))
@@ -164,9 +166,90 @@ def test_a_model_that_reads_can_judge_and_one_that_guesses_cannot():
     assert bad.decided[:, INCONCLUSIVE].sum() == 300
 
 
+def test_a_verdict_must_also_hold_where_few_sentences_are_false():
+    shares = np.tile([0.0, 0.9, 0.1], (100, 1))
+    labels = np.repeat([1, 0], [90, 10])  # .90 of these crosses are right, but half of the true claims get one
+    everything = np.concatenate([labels, np.full(100, 0), np.full(100, 2)])
+    probabilities = np.concatenate([shares, np.tile([0.0, 0.0, 1.0], (200, 1))])
+    assert choose(probabilities, np.where(everything == 0, 2, everything), 1) == pytest.approx(0.34)
+    assert choose(probabilities, everything, 1) is None
+
+
+def test_what_was_measured_to_be_wrong_is_left_open():
+    calibration = Calibration("m", "f", (0.0, 0.0, 0.0), 1.0, 0.6, None, {})
+    rows = calibration.believed(np.log([[0.7, 0.2, 0.1], [0.5, 0.2, 0.3], [0.1, 0.8, 0.1]]))
+    np.testing.assert_allclose(rows, [[0.7, 0.0, 0.3], [0.0, 0.0, 1.0], [0.1 * 0, 0.0, 1.0]])
+
+
+BOOK = [Passage("a", "The bridge was built by Ada Lind in 1911 and crosses the Lune.", "The Lune bridge")]
+SENTENCES = ["The bridge was built by Ada Lind in 1911.", "Ada Lind is the maker of the Lune crossing."]
+
+
+def opened(model, **verification):
+    config = settings(model, judge="auto", **verification).override(["memory.unit_tokens=64"])
+    return LLM(config=config, datastore=Datastore(BOOK))
+
+
+def verdicts(llm):
+    results = llm.client.components.verifier.verify([VerificationRequest("", "", one) for one in SENTENCES])
+    return [(result.claims[0].verdict, result.evidence) for result in results]
+
+
+def test_a_model_that_was_not_measured_is_not_asked_on_a_cpu(model, monkeypatch):
+    monkeypatch.setattr(writer_judge, "measured_calibration", lambda *_: pytest.fail("it was measured"))
+    with (
+        opened(model) as llm,
+        LLM(
+            config=settings(model, judge="builtin").override(["memory.unit_tokens=64"]), datastore=Datastore(BOOK)
+        ) as other,
+    ):
+        monkeypatch.setattr(llm.client.components.judge, "judge", lambda _: pytest.fail("it was asked"))
+        assert verdicts(llm) == verdicts(other)
+        assert llm.client.components.summary == other.client.components.summary
+        assert llm.client.components.summary.judge == "builtin"
+
+
+def test_a_model_that_was_measured_reads_what_the_built_in_judge_leaves_open(model, monkeypatch):
+    calibrated(model)
+    with opened(model) as llm:
+        judge, asked = llm.client.components.judge, []
+        assert llm.client.components.summary.judge == "builtin, then writer"
+        monkeypatch.setattr(judge, "judge", lambda pairs: asked.extend(pairs) or np.tile([1.0, 0, 0], (len(pairs), 1)))
+        assert [verdict for verdict, _ in verdicts(llm)] == [Verdict.SUPPORTED] * 2
+        assert [claim for _, claim in asked] == [SENTENCES[1]]
+
+
+def test_it_is_measured_once_on_a_gpu(model, monkeypatch):
+    monkeypatch.setattr(writer_judge, "_is_quick", lambda *_: True)
+    claims = [LabelledClaim(f"it is {n}", n % 3, (Passage("p", "it is true", f"article {n}"),)) for n in range(60)]
+    monkeypatch.setattr("ewe.verification.judges.labelled_claims.read_claims", lambda: claims)
+    steps = []
+    path = calibration_path(fingerprint_of(str(model)))
+    config = settings(model, judge="auto")
+    with LLM(config=config, datastore=Datastore(BOOK), on_load=lambda step: steps.append(str(step))) as llm:
+        assert llm.client.components.summary.judge == "builtin"  # random weights
+    assert "measuring how well the model judges: 60 of 60 claims" in steps
+    assert json.loads(path.read_text())["measured"]["claims"] == 60
+    monkeypatch.setattr(writer_judge, "measured_calibration", lambda *_: pytest.fail("it was measured again"))
+    with opened(model):
+        pass
+
+
+def test_a_model_that_cannot_be_asked_writes_on_with_the_built_in_judge(model, monkeypatch, caplog):
+    monkeypatch.setattr(writer_judge, "_is_quick", lambda *_: True)
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    tokenizer.chat_template = None
+    tokenizer.save_pretrained(model)
+    (model / "chat_template.jinja").unlink(missing_ok=True)
+    with caplog.at_level("INFO"), opened(model) as llm:
+        assert llm.client.components.summary.judge == "builtin"
+        assert verdicts(llm)[0][0] is Verdict.SUPPORTED
+    assert "no chat template" in caplog.text
+
+
 def test_the_claims_of_the_package_and_lines_that_are_none(tmp_path):
     claims = read_claims()
-    assert np.bincount([claim.label for claim in claims]).tolist() == [80, 80, 80]
+    assert np.bincount([claim.label for claim in claims]).tolist() == [160, 160, 160]
     assert len({claim.group for claim in claims}) > 40
     assert claims[0].pair[0].startswith(f"{claims[0].passages[0].title}: ")
     path = tmp_path / "claims.jsonl"
@@ -188,6 +271,6 @@ def test_the_command_says_that_a_random_model_cannot_judge_and_the_engine_refuse
     options = ["--model", str(model), "--claims", str(claims), "--set", "cache.num_blocks=400"]
     done = CliRunner().invoke(app, ["judge", "calibrate", *options])
     assert done.exit_code == 1, done.output
-    assert "this model cannot judge: use builtin" in " ".join(done.output.split())
+    assert "this model cannot judge: verification.judge auto is builtin" in " ".join(done.output.split())
     with pytest.raises(ConfigError, match="cannot judge"):
         shared_judge(settings(model))

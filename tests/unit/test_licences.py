@@ -47,7 +47,7 @@ def test_texts_of_licenses_lie_beside_what_they_are_about() -> None:
     }
     by_sa = {name for name in texts if name.endswith("LICENSE-CC-BY-SA-4.0")}
     assert {str(Path(name).parent) for name in by_sa} == {
-        *("ewe/retrieval/wikipedia_sample", "ewe/evaluation/judge_claims"),
+        *("ewe/retrieval/wikipedia_sample", "ewe/verification/judges/writer_claims"),
         *("scripts/judge_training/written", "benchmarks"),
     }
     assert len({hashlib.sha256((ROOT / name).read_bytes()).hexdigest() for name in by_sa}) == 1

@@ -80,7 +80,7 @@ def test_what_is_refuted_together_is_read_again_excerpt_by_excerpt():
 
 def test_both_judges_are_loaded_before_the_first_question():
     first, second = Reader(), Reader()
-    CascadeReader(first, second).warm()
+    CascadeReader(first, second, second).warm()
     assert (first.loads, second.loads) == (1, 1)
 
 

@@ -50,7 +50,7 @@ def test_a_wrong_value_is_answered_with_all_right_ones(assignment: str) -> None:
 
 def test_the_nearest_name_comes_first() -> None:
     assert vocabulary.unknown("judge", "biultin", registry.JUDGES.names).startswith(
-        "unknown judge 'biultin'; did you mean builtin? known: builtin, base, reader, writer, a model"
+        "unknown judge 'biultin'; did you mean builtin? known: builtin, base, reader, writer, auto, a model"
     )
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ewe.config.lazy import warm
 from ewe.errors import EWEError, JudgeError
-from ewe.verification.judges.protocol import Judge, Pair, checked, window_of
+from ewe.verification.judges.protocol import Judge, Pair, can_judge, checked, window_of
 
 
 class CachedJudge:
@@ -35,6 +35,11 @@ class CachedJudge:
         known |= dict(zip(unknown, self._ask(unknown), strict=True))
         self._remember(pairs, known)
         return np.stack([known[pair] for pair in pairs]) if pairs else np.zeros((0, 3), np.float32)
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether it is worth asking."""
+        return can_judge(self._judge)
 
     def warm(self) -> None:
         """Has the judge load its model, if it has one."""

@@ -14,7 +14,7 @@ from ewe.config import VerificationConfig
 from ewe.config.lazy import Lazy
 from ewe.config.loading import import_transformers
 from ewe.config.registry import JUDGES
-from ewe.config.setting_names import READER, WRITER
+from ewe.config.setting_names import AUTO, BUILTIN_JUDGE, READER, WRITER
 from ewe.errors import JudgeError
 from ewe.verification.endpoint import is_endpoint
 from ewe.verification.judges.checkpoints import (
@@ -30,7 +30,7 @@ from ewe.verification.judges.checkpoints import (
     read_settings,
     reader_adapter_path,
 )
-from ewe.verification.judges.writer_calibration import WINDOW, calibration_for, fingerprint_of
+from ewe.verification.judges.writer_calibration import THRESHOLDS, WINDOW, calibration_for, fingerprint_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +70,7 @@ class LazyJudge:
 
 
 def load_judge(
-    name: str = "builtin",
+    name: str = AUTO,
     *,
     device: str = "auto",
     labels: Mapping[str, str] | None = None,
@@ -79,20 +79,21 @@ def load_judge(
 ) -> Judge:
     """The judge with this name.
 
-    "builtin": the cross-encoder that comes with the package. "base": a chat model of `ewe model get` with the
-    package's adapter, larger and slower. "reader": the package's adapter for a 0.5B chat model, which reads the best
-    passages together (model: as for an adapter's folder). "writer": the chat model in `model` itself, as far as `ewe
-    judge calibrate` measured that it can judge (calibration: the file; None: the one in the cache folder). Or the
-    name of a plugin's judge. "openai:MODEL@URL": a language model behind an OpenAI-compatible endpoint (the key, if
-    it needs one, is read from EWE_API_KEY). Anything else: a folder or hub id of a sequence-classification model
-    (NLI, fact checking); labels maps its label names to supported, refuted or inconclusive where they do not say so
-    themselves. A folder may also hold an adapter for a chat model (`judges.base`); model: the folder or hub id of
-    that model, in place of the one that the adapter names. device: "auto", "cpu" or "cuda", for judges that are
-    models. These are loaded when they are first asked, their folders checked at once; a hub id is loaded at once, for
-    nothing else tells whether it is there. Raises JudgeError saying what is missing or cannot be used, and
-    ConfigError for a writer that was not measured, or cannot judge.
+    "builtin", or "auto": the cross-encoder that comes with the package. "base": a chat model of `ewe model get`
+    with the package's adapter, larger and slower. "reader": the package's adapter for a 0.5B chat model, which
+    reads the best passages together (model: as for an adapter's folder). "writer": the chat model in `model`
+    itself, as far as `ewe judge calibrate` measured that it can judge (calibration: the file; None: the one in the
+    cache folder). Or the name of a plugin's judge. "openai:MODEL@URL": a language model behind an OpenAI-compatible
+    endpoint (the key, if it needs one, is read from EWE_API_KEY). Anything else: a folder or hub id of a sequence-
+    classification model (NLI, fact checking); labels maps its label names to supported, refuted or inconclusive
+    where they do not say so themselves. A folder may also hold an adapter for a chat model (`judges.base`); model:
+    the folder or hub id of that model, in place of the one that the adapter names. device: "auto", "cpu" or "cuda",
+    for judges that are models. These are loaded when they are first asked, their folders checked at once; a hub id
+    is loaded at once, for nothing else tells whether it is there. Raises JudgeError saying what is missing or
+    cannot be used, and ConfigError for a writer that was not measured, or cannot judge.
     """
     check_judge(name, device=device, labels=labels)
+    name = BUILTIN_JUDGE if name == AUTO else name
     if is_endpoint(name):
         from ewe.verification.judges.llm_judge import open_llm_judge
 
@@ -113,11 +114,12 @@ def load_judge(
 
 def check_judge(name: str, *, device: str = "auto", labels: Mapping[str, str] | None = None) -> None:
     """Raises JudgeError for a judge that `load_judge` could not load, as far as that can be told without loading it."""
+    name = BUILTIN_JUDGE if name == AUTO else name
     if not isinstance(name, str) or not name.strip() or JUDGES.is_removed(name):
         raise JudgeError(JUDGES.unknown(name))
     if is_endpoint(name):
         return
-    if name == "builtin":
+    if name == BUILTIN_JUDGE:
         check_builtin(builtin_path())
     elif name == "base":
         check_base(base_adapter_path(), base_model_path())
@@ -149,7 +151,7 @@ def _writer(model: str | None, calibration: str | None, device: str) -> Judge:
         raise JudgeError(f"the judge {WRITER} is the chat model that writes: name it with verification.judge_model")
     measured = calibration_for(model, fingerprint_of(model), calibration)
     load = partial(JUDGES.make, WRITER, model=model, calibration=measured, device=device)
-    return LazyJudge(load, WRITER, WINDOW, measured.thresholds)
+    return LazyJudge(load, WRITER, WINDOW, THRESHOLDS)
 
 
 def _adapter_judge(name: str, folder: Path, load: Callable[[], Judge]) -> LazyJudge:

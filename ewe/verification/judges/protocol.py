@@ -42,6 +42,11 @@ def window_of(judge: object) -> ReadingWindow | None:
     return window if isinstance(window, ReadingWindow) else None
 
 
+def can_judge(judge: object) -> bool:
+    """The attribute `can_judge` of a judge that may turn out to be none, so that it is not asked; else True."""
+    return bool(getattr(judge, "can_judge", True))
+
+
 @runtime_checkable
 class Judge(Protocol):
     """Says of a claim whether evidence supports it, refutes it or leaves it open."""

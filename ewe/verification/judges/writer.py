@@ -37,7 +37,7 @@ from ewe.verification.judges.cross_encoder import (
     multiplies_bfloat16,
 )
 from ewe.verification.judges.protocol import INCONCLUSIVE, Pair, checked
-from ewe.verification.judges.writer_calibration import INSTRUCTION, QUESTION, WINDOW, Calibration
+from ewe.verification.judges.writer_calibration import INSTRUCTION, QUESTION, THRESHOLDS, WINDOW, Ask, Calibration
 
 _log = logging.getLogger(__name__)
 _LETTERS = "ABC"  # In the order of a judge's columns: supported, refuted, inconclusive.
@@ -132,38 +132,51 @@ def _around(tokenizer: Any) -> tuple[str, str]:
 
 
 class WriterJudge:
-    """The calibrated probabilities of a chat model's letters. score: asks the model; as safe from threads as that."""
+    """The calibrated probabilities of a chat model's letters, as far as they may be believed; else inconclusive.
+
+    ask: the model; as safe from threads as that.
+    """
 
     name = WRITER
-    window = WINDOW
+    window, thresholds = WINDOW, THRESHOLDS
 
-    def __init__(self, score: Score, question: LetterQuestion, calibration: Calibration) -> None:
-        self._score = score
-        self._question = question
+    def __init__(self, ask: Ask, calibration: Calibration) -> None:
+        self._ask = ask
         self._calibration = calibration
-        self.thresholds = calibration.thresholds
 
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive. Raises JudgeError for NaN."""
         result = np.zeros((len(pairs), 3))
         result[:, INCONCLUSIVE] = 1.0
-        rows, logits = letter_logits(self._score, self._question, pairs)
-        if rows:
-            result[rows] = self._calibration.probabilities(logits)
+        logits = self._ask(pairs)
+        is_asked = ~np.isnan(logits).any(axis=1)
+        result[is_asked] = self._calibration.believed(logits[is_asked])
         return checked(result, len(pairs), self.name)
 
 
-def letter_logits(
-    score: Score, question: LetterQuestion, pairs: Sequence[Pair]
-) -> tuple[list[int], NDArray[np.float64]]:
-    """The rows of the pairs that can be asked about, and the logits [rows, 3] of the letters for them."""
-    ids = [question.ids(pair) for pair in pairs]
-    rows = [row for row, one in enumerate(ids) if one]
-    if len(rows) < len(ids):
-        _log.warning("%d claims are empty or too long for the judge: inconclusive", len(ids) - len(rows))
-    if not rows:
-        return [], np.zeros((0, 3))
-    return rows, question.logits(np.asarray(score([ids[row] for row in rows], question.labels), np.float64))
+def asking(score: Score, tokenizer: Any, max_model_len: int) -> Ask:
+    """Asks a model about pairs. Raises JudgeError for one without tokenizer or chat template.
+
+    score: gives log-probabilities of tokens after prompts.
+    """
+    if tokenizer is None:
+        raise JudgeError("this model has no tokenizer, so it cannot be asked to judge")
+    question = LetterQuestion(tokenizer, max_model_len - 1)
+
+    def ask(pairs: Sequence[Pair]) -> NDArray[np.float64]:
+        ids = [question.ids(pair) for pair in pairs]
+        rows = [row for row, one in enumerate(ids) if one]
+        if len(rows) < len(ids):
+            _log.warning("%d claims are empty or too long for the judge: inconclusive", len(ids) - len(rows))
+        logits = np.full((len(pairs), 3), np.nan)
+        if rows:
+            scores = np.asarray(score([ids[row] for row in rows], question.labels), np.float64)
+            if np.isnan(scores).any():
+                raise JudgeError(f"judge {WRITER} gave NaN for {int(np.isnan(scores).any(1).sum())} claims")
+            logits[rows] = question.logits(scores)
+        return logits
+
+    return ask
 
 
 def load_writer(model: str, calibration: Calibration, device: str = "auto") -> WriterJudge:
@@ -185,8 +198,7 @@ def load_writer(model: str, calibration: Calibration, device: str = "auto") -> W
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise JudgeError(f"the model {model} cannot be read as the judge {WRITER}: {error}") from error
     longest = getattr(chat.config.get_text_config(), "max_position_embeddings", None) or _MAX_TOKENS
-    question = LetterQuestion(tokenizer, longest - 1)
-    return WriterJudge(partial(_score_in_batches, chat.to(place).eval()), question, calibration)
+    return WriterJudge(asking(partial(_score_in_batches, chat.to(place).eval()), tokenizer, longest), calibration)
 
 
 @torch.inference_mode()

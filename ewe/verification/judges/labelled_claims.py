@@ -49,7 +49,7 @@ def read_claims(path: Path | None = None) -> list[LabelledClaim]:
 
     Raises InvalidRequestError that names the line which is none, or the label that has fewer than 20 claims.
     """
-    file = path or Path(str(files("ewe.evaluation"))) / "judge_claims" / "claims.jsonl"
+    file = path or Path(str(files("ewe.verification.judges"))) / "writer_claims" / "claims.jsonl"
     lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
     claims = [_claim(line, f"{file}, line {number}") for number, line in lines if line.strip()]
     for name, label in _LABELS.items():

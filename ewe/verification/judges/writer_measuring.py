@@ -13,27 +13,23 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from ewe.engine.shared_judge import EngineScore
 from ewe.errors import JudgeError
-from ewe.evaluation.judge_claims import LabelledClaim
-from ewe.evaluation.tables import Interval
-from ewe.llm import LLM
-from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED, Pair
-from ewe.verification.judges.writer import LetterQuestion, letter_logits
-from ewe.verification.judges.writer_calibration import Calibration
+from ewe.verification.judges.labelled_claims import LabelledClaim
+from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE, REFUTED, SUPPORTED
+from ewe.verification.judges.writer_calibration import Ask, Calibration
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int_]
-Ask = Callable[[Sequence[Pair]], Floats]
-"""Pairs of evidence and claim to logits [pairs, 3], NaN for those that cannot be asked about."""
-
 ASKED_FOR = {SUPPORTED: 0.92, REFUTED: 0.85}
 """The share of a verdict that must be right for it to be given at all."""
+
+_RUNNING = (0.75, 0.15, 0.10)
+"""How many sentences are true, false and left open that a model of 1.5B writes with passages in its prompt."""
 
 _LEAST = 12  # Claims that must get a verdict: of fewer, that share is luck.
 _GRID = np.round(np.arange(0.34, 0.99, 0.01), 2)
 _DECAY, _STEPS, _LEAST_SLOPE = 1e-3, 50, 1e-3
-_AT_ONCE = 8
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,35 +51,22 @@ class Measured:
         """Whether any verdict is right often enough to be given."""
         return self.thresholds != (None, None)
 
-    def right(self, side: int) -> Interval | None:
-        """The share of this verdict that is right; None where it was never given."""
-        given = int(self.decided[:, side].sum())
-        return Interval.of_share(int(self.decided[side, side]), given) if given else None
+    def words(self) -> list[str]:
+        """What the figures mean, a sentence per verdict."""
+        return [self._word(side, question) for side, question in ASKED_FOR.items()]
 
-    def share(self, label: int, verdict: int) -> Interval:
-        """How many claims of a label got a verdict."""
-        return Interval.of_share(int(self.decided[label, verdict]), int(self.decided[label].sum()))
+    def _word(self, side: int, question: float) -> str:
+        name, threshold = COLUMNS[side].value, self.thresholds[side]
+        area = f"area under the ROC curve {self.areas[side]:.2f}"
+        if threshold is None:
+            return f"{name}: never said, for at no probability is it right {question:.0%} of the time ({area})"
+        right, given = int(self.decided[side, side]), int(self.decided[:, side].sum())
+        return f"{name}: from probability {threshold:.2f} on; {right} of {given} are right ({area})"
 
     def calibration(self, model: str, fingerprint: str) -> Calibration:
         """What is kept of it."""
         figures = {"claims": int(self.decided.sum()), "decided": self.decided.tolist(), "areas": list(self.areas)}
         return Calibration(model, fingerprint, self.bias, self.temperature, *self.thresholds, figures)
-
-
-def asking(llm: LLM) -> Ask:
-    """Asks the model of an engine, as it would be asked while it writes. Raises JudgeError if it cannot be."""
-    loaded = llm.client.engine.loaded
-    if loaded.tokenizer is None:
-        raise JudgeError("this model has no tokenizer, so it cannot be asked to judge")
-    score, question = EngineScore(llm.client.run), LetterQuestion(loaded.tokenizer, loaded.max_model_len - 1)
-
-    def ask(pairs: Sequence[Pair]) -> Floats:
-        logits = np.full((len(pairs), 3), np.nan)
-        requested, answered = letter_logits(score, question, pairs)
-        logits[requested] = answered
-        return logits
-
-    return ask
 
 
 def logits_of(ask: Ask, claims: Sequence[LabelledClaim], advance: Callable[[], object]) -> Floats:
@@ -141,11 +124,18 @@ def fit(logits: Floats, labels: Ints) -> tuple[tuple[float, float, float], float
 
 
 def choose(probabilities: Floats, labels: Ints, side: int) -> float | None:
-    """The smallest probability from which on a verdict is right as often as asked for; None if there is none."""
+    """The smallest probability from which on a verdict is right as often as asked for; None if there is none.
+
+    It must be so among these claims, and among as many true, false and open ones as there are in running answers: few
+    sentences are false there, so that a judge which calls one true claim in twenty false is wrong more often than not.
+    """
     likeliest = probabilities[:, side] > probabilities[:, REFUTED if side == SUPPORTED else SUPPORTED]
+    mixes = ((np.array(_RUNNING) / np.bincount(labels, minlength=3))[labels], np.ones(len(labels)))
     for threshold in _GRID:
         given = likeliest & (probabilities[:, side] >= threshold)
-        if given.sum() >= _LEAST and (labels[given] == side).mean() >= ASKED_FOR[side]:
+        if given.sum() < _LEAST:
+            return None
+        if min(np.average(labels[given] == side, weights=mix[given]) for mix in mixes) >= ASKED_FOR[side]:
             return float(threshold)
     return None
 
