@@ -20,10 +20,11 @@ from typing import Any
 from benchmarks.common import Sections, Size, parse_arguments, pick_size, text_of
 from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
-from ewe.components import open_checker, open_datastore
+from ewe.components import open_checker
 from ewe.config import Config
 from ewe.config.lazy import warm
 from ewe.engine.models.loader import LoadedModel
+from ewe.open_datastore import open_datastore
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Claim, Evidence, Generation, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.types.protocols import Retriever, Verifier

@@ -5,20 +5,19 @@ Nothing here imports torch: what is wrong is refused before any weights are read
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from ewe.config import Config, RetrievalConfig
+from ewe.config import Config
 from ewe.config.addons import longterm
 from ewe.config.lazy import warm
 from ewe.config.loading import LoadStep, OnLoad, ignore_step
-from ewe.config.registry import BUILTIN_DATASTORE, VERIFIERS, verifies
-from ewe.config.setting_names import AUTO, BUILTIN_JUDGE, DATASTORES, NONE, WRITER
+from ewe.config.registry import VERIFIERS, verifies
+from ewe.config.setting_names import AUTO, BUILTIN_JUDGE, NONE, WRITER
 from ewe.engine.engine_summary import DatastoreSummary, EngineSummary, public_name
 from ewe.errors import ConfigError
+from ewe.open_datastore import is_given, open_datastore
 from ewe.types.protocols import Memories, Retriever, Verifier
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class Components:
 
 def check_verifier_of(config: Config) -> None:
     """Refuses a verifier that cannot be had, before anything is opened for it; raises ConfigError or JudgeError."""
-    has_datastore = _is_given(config.datastore)
+    has_datastore = is_given(config.datastore)
     chosen = _chosen(config.verifier, has_datastore, config)
     _refuse_unusable(chosen, has_datastore, config)
     if config.verification.judge == WRITER:
@@ -97,8 +96,8 @@ def make_components(
     """
     source = datastore if datastore is not None else config.datastore
     named = verifier if verifier is not None else config.verifier
-    chosen = _chosen(named, _is_given(source), config)
-    _refuse_unusable(chosen, _is_given(source), config)
+    chosen = _chosen(named, is_given(source), config)
+    _refuse_unusable(chosen, is_given(source), config)
     if chosen != NONE and config.policy == "ewe" and not config.memory.verification_units:
         raise ConfigError(
             "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
@@ -120,60 +119,6 @@ def memory_store(given: Any) -> tuple[Any, str | Path | None]:
     return given, longterm("open_memories").place_of(given)
 
 
-def open_datastore(
-    source: str | Path | PassageSource | Retriever | None, settings: RetrievalConfig, on_load: OnLoad = ignore_step
-) -> tuple[Retriever | None, DatastoreSummary | None]:
-    """The retriever over a datastore by name, path or object, and what it is; None twice for none.
-
-    Raises ConfigError for an object that is neither or settings that it hears nothing of, DatastoreError for a source
-    that cannot be read.
-    """
-    if not _is_given(source):
-        return None, None
-    on_load(LoadStep("opening the datastore"))
-    from ewe.retrieval.open_retriever import open_retriever
-    from ewe.retrieval.source import PassageSource
-    from ewe.retrieval.vector_stores.connect import connect, is_address
-
-    if not isinstance(source, str | Path | PassageSource):
-        if not isinstance(source, Retriever):
-            known = ", ".join((*DATASTORES, "a Datastore"))
-            raise ConfigError(f"the datastore must be one of {known}, or a Retriever, got {type(source).__name__}")
-        _refuse_unheard(source, settings)
-        size = len(source) if isinstance(source, Sized) else None
-        return source, DatastoreSummary(type(source).__name__, size, getattr(source, "description", ""))
-    opened = connect(source) if is_address(source) else open_passages(source)
-
-    def tell(done: int, total: int) -> None:
-        on_load(LoadStep("indexing the datastore", done, total, "passages"))
-
-    retriever = open_retriever(opened, settings, tell)
-    name = public_name(str(source)) if isinstance(source, str | Path) else type(source).__name__
-    return retriever, DatastoreSummary(name, len(opened), retriever.description)
-
-
-def _refuse_unheard(retriever: Retriever, settings: RetrievalConfig) -> None:
-    """Raises ConfigError for settings that would change what is found, but of which a given retriever hears nothing."""
-    unset = RetrievalConfig()
-    names = "filters", "reranker", "sources", "half_life_days", "agreement"
-    unheard = [f"retrieval.{name}" for name in names if getattr(settings, name) != getattr(unset, name)]
-    if unheard:
-        raise ConfigError(
-            f"{', '.join(unheard)}: the {type(retriever).__name__} that was given is used as it is: unset them and "
-            "have it do that itself, or give a Datastore"
-        )
-
-
-def open_passages(source: str | Path | PassageSource) -> PassageSource:
-    """The passages of a datastore by name, path or object; raises DatastoreError for a source that cannot be read."""
-    if source == "builtin":
-        builtin: PassageSource = resolve_name(BUILTIN_DATASTORE)()
-        return builtin
-    from ewe.retrieval.open_retriever import open_source
-
-    return open_source(source)
-
-
 def open_checker(config: Config, retriever: Retriever, is_complete: bool | None = None) -> Verifier:
     """What checks finished texts; is_complete: whether the passages tell everything (None: feedback.closed_world)."""
     name = _UNASKED if config.verifier in (AUTO, NONE) else config.verifier
@@ -189,10 +134,6 @@ def writing_judge(config: Config) -> str | None:
 def _judge_name(config: Config) -> str:
     """What decides first, or alone."""
     return BUILTIN_JUDGE if config.verification.judge == AUTO else config.verification.judge
-
-
-def _is_given(source: Any) -> bool:
-    return source is not None and not (isinstance(source, str) and source == NONE)
 
 
 def _chosen(named: str | Verifier, has_datastore: bool, config: Config) -> str | Verifier:

@@ -10,12 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ewe.components import check_verifier_of, open_passages
+from ewe.components import check_verifier_of
 from ewe.config import Config, is_postgres
 from ewe.config.addons import longterm
 from ewe.engine.models.model_files import model_source
 from ewe.engine.preflight import demands
 from ewe.errors import ConfigError, EWEError
+from ewe.open_datastore import open_passages
 
 if TYPE_CHECKING:
     from ewe.server.settings import ServerSettings

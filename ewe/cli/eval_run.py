@@ -21,7 +21,7 @@ from ewe.cli.findings_file import (
     run_settings,
 )
 from ewe.cli.terminal import output_console
-from ewe.components import open_checker, open_datastore, writing_judge
+from ewe.components import open_checker, writing_judge
 from ewe.config import Config
 from ewe.config.setting_names import unknown
 from ewe.engine.preflight import preflight
@@ -29,6 +29,7 @@ from ewe.errors import ConfigError, InvalidRequestError
 from ewe.evaluation.factuality import RECORDS, Answer, Found
 from ewe.evaluation.prompt_sets import PromptSet
 from ewe.evaluation.systems import Sweep
+from ewe.open_datastore import open_datastore
 from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from ewe.cli.engine import settings_of
 from ewe.cli.index_report import indexing
 from ewe.cli.options import Adapter, ConfigFile, Model, Settings
 from ewe.cli.terminal import say
-from ewe.components import open_passages
 from ewe.config import Config
 from ewe.config.memory_mark import PlacedPrompt
+from ewe.open_datastore import open_passages
 from ewe.text.words import counted
 from ewe.types import Passage
 

@@ -8,8 +8,8 @@ import typer
 from ewe.cli.index_report import indexing
 from ewe.cli.options import Settings
 from ewe.cli.terminal import say
-from ewe.components import open_passages
 from ewe.config import Config
+from ewe.open_datastore import open_passages
 from ewe.text.words import counted
 
 

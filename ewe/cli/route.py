@@ -12,9 +12,9 @@ import typer
 
 from ewe.cli import options
 from ewe.cli.engine import as_assignments, server_packages
-from ewe.components import open_datastore
 from ewe.config import Config, is_postgres
 from ewe.errors import ConfigError, DatastoreError
+from ewe.open_datastore import open_datastore
 
 if TYPE_CHECKING:
     from ewe.server.affinity import FindPassage

@@ -10,9 +10,10 @@ from rich.console import Console
 
 from ewe.cli import options
 from ewe.cli.engine import as_assignments
-from ewe.components import open_checker, open_datastore
+from ewe.components import open_checker
 from ewe.config import Config
 from ewe.errors import DatastoreError, InvalidRequestError
+from ewe.open_datastore import open_datastore
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Passage, Verdict
 from ewe.types.protocols import Verifier

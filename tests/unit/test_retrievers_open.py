@@ -3,10 +3,10 @@
 import pytest
 from retrieval_bench import ids, installed_encoder, made_up_passages
 
-from ewe.components import open_datastore
 from ewe.config import FilterConfig, RetrievalConfig
 from ewe.config.registry import RETRIEVERS
 from ewe.errors import ConfigError, DatastoreError
+from ewe.open_datastore import open_datastore
 from ewe.retrieval import encoders
 from ewe.retrieval import open_retriever as opening
 from ewe.retrieval.dense import DenseRetriever

@@ -19,9 +19,9 @@ from search_server import search_server
 from typer.testing import CliRunner
 
 from ewe.cli.main import app
-from ewe.components import open_datastore, open_passages
 from ewe.config import FilterConfig, RetrievalConfig
 from ewe.errors import ConfigError, DatastoreError
+from ewe.open_datastore import open_datastore, open_passages
 from ewe.retrieval import open_retriever as opening
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.open_retriever import open_retriever

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ewe.components import open_passages
 from ewe.config import RetrievalConfig
+from ewe.open_datastore import open_passages
 from ewe.retrieval import open_retriever as module
 from ewe.retrieval.open_retriever import open_retriever
 

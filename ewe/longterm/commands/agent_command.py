@@ -12,11 +12,11 @@ import typer
 from ewe.cli import options
 from ewe.cli.engine import open_llm, settings_of
 from ewe.cli.terminal import clean
-from ewe.components import open_datastore
 from ewe.config import Config
 from ewe.engine.preflight import preflight
 from ewe.longterm.commands.memory_options import EncoderName, JudgeName, OneJSON, Owner
 from ewe.longterm.commands.memory_write import open_service
+from ewe.open_datastore import open_datastore
 
 if TYPE_CHECKING:
     from ewe.llm import LLM

@@ -17,12 +17,12 @@ from rich.text import Text
 
 from ewe.cli.index_report import indexing
 from ewe.cli.terminal import clean, output_console, say
-from ewe.components import open_datastore
 from ewe.config import RetrievalConfig
 from ewe.config.setting_names import NONE
 from ewe.errors import DatastoreError
 from ewe.longterm.commands.memory_options import Everybody, JudgeName, MemoryPlace, Owner
 from ewe.longterm.records import Scope
+from ewe.open_datastore import open_datastore
 from ewe.text.words import counted
 
 if TYPE_CHECKING:
