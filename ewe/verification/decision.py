@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ewe.verification.combination import Thresholds
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
 from ewe.verification.number_places import moves_a_number
+from ewe.verification.omissions import leaves_out_a_border, takes_as_present
 from ewe.verification.predicates import (
     names_another,
     says_more_often,
@@ -27,6 +28,7 @@ from ewe.verification.predicates import (
     takes_from_the_lead,
     tells_of_another,
 )
+from ewe.verification.restrictions import leaves_out_a_restriction
 from ewe.verification.selection import Window
 from ewe.verification.signals import (
     SIGNALS,
@@ -85,11 +87,8 @@ class DecisionRule:
         """Whether a passage may make a claim supported."""
         if not self.copies_only:
             return True
-        led = window.led
-        changes = (says_more_often, moves_a_number, names_another, takes_as_done)
-        is_copy = repeats_the_words(wording, led) and not takes_from_the_lead(wording, window.sentence)
-        is_moved = says_in_another_order(wording, led, window.passage.title)
-        return is_copy and not is_moved and not any(change(wording, led) for change in changes)
+        says_more = (leaves_out_a_restriction, leaves_out_a_border, takes_as_present)
+        return _is_copy(wording, window) and not any(more(wording, window.excerpt) for more in says_more)
 
     def probabilities(self, wording: str, reading: Reading, claim: str = "") -> Probabilities:
         """Of one passage; wording: the claim as it was written; claim: with its pronoun named, where it has one.
@@ -115,7 +114,7 @@ class DecisionRule:
     def _copies(self, wording: str, reading: Reading) -> bool:
         """Whether the claim lacks nothing of the sentence that may make it supported: that never refutes it."""
         window = reading.window
-        is_alike = reading.is_near and self.copies_only and self.confirms(wording, window)
+        is_alike = reading.is_near and self.copies_only and _is_copy(wording, window)
         return is_alike and not any(signals(wording, window.excerpt, window.led))
 
     def _fitted(self, wording: str, reading: Reading) -> Probabilities:
@@ -128,6 +127,15 @@ class DecisionRule:
         shares = [math.exp(logit - max(logits)) for logit in logits]
         supported, refuted, rest = (share / sum(shares) for share in shares)
         return supported, refuted, rest
+
+
+def _is_copy(wording: str, window: Window) -> bool:
+    """Whether the claim says what the window's sentence says in its words."""
+    led = window.led
+    changes = (says_more_often, moves_a_number, names_another, takes_as_done)
+    has_the_words = repeats_the_words(wording, led) and not takes_from_the_lead(wording, window.sentence)
+    is_moved = says_in_another_order(wording, led, window.passage.title)
+    return has_the_words and not is_moved and not any(change(wording, led) for change in changes)
 
 
 def features(wording: str, reading: Reading) -> NDArray[np.float64]:

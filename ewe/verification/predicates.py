@@ -23,7 +23,8 @@ _AIMS = frozenset(
         normal_form,
         words_of(
             """expected planned intended hoped proposed scheduled aimed failed refused declined attempted wanted wished
-            due set supposed alleged rumoured rumored believed claimed said thought"""
+            due set supposed alleged rumoured rumored believed claimed said thought threatened promised vowed pledged
+            ordered asked told advised urged instructed considered pretended tried sought hopes plans wants invited"""
         ),
     )
 )

@@ -10,6 +10,7 @@ from ewe.text.english import FUNCTION_WORDS, MONTHS, normal_form, words_of
 from ewe.verification.extraction.verbs import AUXILIARY_FORMS, PLAIN_VERBS
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
+_BREAK = re.compile(r"[,;:()–—]")
 _VERBS = AUXILIARY_FORMS | PLAIN_VERBS
 _JOINTS = (" ", "-", ". ")  # What stands between the words of one name.
 _CACHED_TEXTS = 8192
@@ -21,12 +22,16 @@ Name = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class SentenceWords:
-    """low: the words; stems: of each; is_verb: whether it is a finite verb; names: where one ends, and its words."""
+    """low: the words; stems: of each; is_verb: whether it is a finite verb; names: where one ends, and its words.
+
+    breaks: places of words behind a mark of punctuation.
+    """
 
     low: tuple[str, ...]
     stems: tuple[str, ...]
     is_verb: tuple[bool, ...]
     names: tuple[tuple[int, Name], ...]
+    breaks: frozenset[int]
 
     @property
     def verb(self) -> int:
@@ -40,9 +45,13 @@ def read_words(text: str) -> SentenceWords:
     low: list[str] = []
     stems: list[str] = []
     names: list[tuple[int, Name]] = []
-    name_end = 0
+    breaks: set[int] = set()
+    name_end = word_end = 0
     for match in _WORD.finditer(text):
         word = match[0].lower()
+        if _BREAK.search(text, word_end, match.start()):
+            breaks.add(len(low))
+        word_end = match.end()
         low.append(word.replace("’", "'"))
         word = low[-1].removesuffix("'s")
         stems.append(normal_form(word))
@@ -52,4 +61,4 @@ def read_words(text: str) -> SentenceWords:
             names.append((len(low), name))
             name_end = match.end()
     is_verb = tuple(word in _VERBS for word in low)
-    return SentenceWords(tuple(low), tuple(stems), is_verb, tuple(names))
+    return SentenceWords(tuple(low), tuple(stems), is_verb, tuple(names), frozenset(breaks))
