@@ -27,7 +27,8 @@ _MINE = re.compile(r"(?:I|we|my|our)\b", re.IGNORECASE)
 _WHEN = re.compile(rf"{_SAYS_WHEN}\b|(?:last|next|this|every|my|our|the) ", re.IGNORECASE)
 _LEAD_IN = re.compile(
     rf"^(?:[\w-]+ ){{1,3}}here, (?=(?:I|we|my|our)\b)|"
-    rf"^(?:(?!{_SAYS_WHEN}\b)[\w'’]+ ){{0,2}}(?!{_SAYS_WHEN}\b)[\w'’]+, (?=(?:I|we|my|our)\b)|^for context,? |"
+    rf"^(?:(?!{_SAYS_WHEN}\b)[\w'’]+ ){{0,2}}(?!{_SAYS_WHEN}\b)[\w'’]+, (?=(?:I|we|my|our)\b)|"
+    r"^(?:so )?(?:for |some )?context[:,]? (?=(?:I|we|my|our)\b)|"
     r"^(?:apparently|funnily enough|luckily|thankfully|sadly|weirdly|admittedly|obviously|personally),? ",
     re.IGNORECASE,
 )
@@ -35,10 +36,11 @@ _INSERTED = re.compile(r"\b(?:honestly|obviously|of course|you know|I mean|tbh),
 _TRAILING = re.compile(
     # What follows for the task at hand: "I can't eat gluten, so no flour".
     r",? so (?:no|the|nothing|everything|it|they|there|please|only|don['’]t|any|not|you|"
+    r"keep|make|lots of|(?:s?he|we) can|"
     r"(?:that|this)['’ ](?:s|is|may|might|could|would|was))\b.*$|"
     r",? (?:but|and) (?:not|no one|nobody|nothing) [^,.;]*(?=[.!…]*$)|"
     r", so (?!(?:I|we|my|our|he|she|much|many|far|that)\b)[^,.;]*(?=[.!…]*$)|"
-    r"(?:[\s,]+(?:lol|haha+|tbh|though|atm|btw|I know|I guess|but overall|brb|thank god|help|hopefully|"
+    r"(?:[\s,]+(?:lol|haha+|tbh|though|atm|btw|I know|I guess|but overall|brb|thank god|my god|omg|ffs|help|hopefully|"
     r"if (?:that|it) (?:helps|matters)|if I['’]m honest|ok|right|sadly|"
     r"[:;]-?[()DP/]+))+(?=[\s.!…]*$)|[\s:;,]+(?=[.!…]*$)",
     re.IGNORECASE,
@@ -52,6 +54,7 @@ _APPOSITION = re.compile(r"\b((?:[Mm]y|[Oo]ur) (?:[\w'’-]+ ){0,2}[\w-]+), ([A-
 _ASIDES = re.compile(
     r"\s*\((?!\d)[^()]*\)|"
     r"\s+(?:that )?you (?:suggested|recommended|mentioned|told me about)\b|"
+    r"\s+which (?:prob(?:ably)?|doesn['’]t help|helps|sucks)\b[^,.;!?]*(?=[.!…]*$)|"
     # "my cousin Lena, who lives in Antwerp, had twins", "a piano, which is odd"
     r",\s+(?:who|whose|which|where)\b[^,.;!?]*(?:,(?=\s+\w)|(?=[.!…]*$))|"
     r",\s+(?:without \w+ing|not that|been \w+ing it|not to mention|let alone)\b[^,.;!?]*(?=[.!…]*$)",

@@ -67,7 +67,14 @@ _NO_ROLE = (
 )
 _BEHIND_ROLE = r"(?=[\s.!…]*$|[,;(]|\.| (?:of|in|at|on|from|with|for|here|since|and|by|living|working|who)\b)"
 _STATE = re.compile(
-    rf"^(?!{_NO_ROLE})(?:not )?{_WHEN}(?:(?:\d+|[\w-]+) (?!{_NO_ROLE})){{0,3}}?{_STATES}\b(?! \w+s\b(?! old))",
+    rf"^(?!{_NO_ROLE})(?:not )?{_WHEN}(?:(?:\d+|[\w-]+) (?!{_NO_ROLE})){{0,3}}?{_STATES}\b"
+    r"(?:(?<= to)|(?! \w+s\b(?! old)))",
+    re.IGNORECASE,
+)
+# "Anna married Tom", "Dan retired in May": not "Happily married".
+_OF_ANOTHER = re.compile(
+    r"(?!\w+ly\b|(?:not|now|both|never|twice|thrice|long|semi|half|just|still)\b)"
+    r"(?-i:[A-Z])[a-z]+ (?:married|divorced|engaged|retired|born|raised)\b",
     re.IGNORECASE,
 )
 _ROLE = re.compile(
@@ -117,9 +124,14 @@ def with_subject(part: str) -> str:
         return f"I'm {role['when'].lower()}{'' if role['article'] else 'an ' if rest[0] in 'aeiou' else 'a '}{rest}"
     if (aged := _AGED.match(part)) is not None:
         return f"I'm {_small(aged['age'] or aged[0])}{part[aged.end() :]}"
-    if _STATE.match(part):
+    if _STATE.match(part) and not _OF_ANOTHER.match(part):
         return f"I'm {small}"
     return part
+
+
+def is_what_somebody_is(part: str) -> bool:
+    """Whether words say what somebody is: "a nurse", "vegan", "8 years old"."""
+    return any(form.match(part) for form in (_STATE, _ROLE, _AGED))
 
 
 def with_verb(part: str) -> str | None:

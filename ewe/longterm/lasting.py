@@ -19,7 +19,8 @@ _VAGUE = FUNCTION_WORDS | words_of(
 _LASTING = words_of(
     """was were used wanted liked loved hated preferred enjoyed had sold bought moved quit left lost died passed born
     married divorced retired broke tore hurt injured adopted finished graduated promoted started stopped gave joined
-    grew met studied learned learnt changed decided became split lived worked taught owned inherited belonged kept"""
+    grew met studied learned learnt changed decided became split lived worked taught owned inherited belonged kept
+    failed"""
 )
 _AUXILIARIES = words_of(
     "am is are has have do does can will would don't doesn't haven't hasn't can't won't wouldn't isn't aren't i'm "
@@ -29,7 +30,7 @@ _SAME = words_of("put set cut read hit let shut")  # the past as the present
 _HAVE = words_of("have has i've we've")
 _PLACED = re.compile(
     r"\d|(?<=\s)(?!I\b|I['’])[A-Z]|\b(?:ago|last|yesterday|when|since|until|after|before|for|in|at|from|as|during|while|"
-    r"this|every|once|(?:days?|weeks?|months?|years?)|my|our)\b(?! (?:all|least|first|me)\b)"
+    r"this|every|once|outside|well|fine|badly|(?:days?|weeks?|months?|years?)|my|our)\b(?! (?:all|least|first|me)\b)"
 )
 # How a statement begins that tells something: with its subject, with a when or where, or with another subject's "is".
 _BEGINNINGS = (
@@ -49,7 +50,13 @@ def lasts(statement: str) -> bool:
     return (
         not set(spoken) <= _VAGUE
         and not is_said_in_passing(statement)
-        and (spoken[0] in _BEGINNINGS or spoken[0][-3:] == "ing" or not _AUXILIARIES.isdisjoint(spoken[1:4]))
+        and (
+            spoken[0] in _BEGINNINGS
+            or spoken[1:3] == ["and", "i"]
+            or spoken[0] == "they"
+            or spoken[0][-3:] == "ing"
+            or not _AUXILIARIES.isdisjoint(spoken[1:4])
+        )
         and not _is_small_event(statement, spoken)
     )
 

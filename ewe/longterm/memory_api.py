@@ -17,6 +17,7 @@ from ewe.longterm.recall import Recall, Recalled
 from ewe.longterm.records import MemorySource, Revision, Scope
 from ewe.longterm.remote_memories import RemoteMemories
 from ewe.longterm.rule_facts import facts_by_rules
+from ewe.longterm.scoring.threshold import VeracityThreshold
 from ewe.longterm.scoring.verimem import write_time_prior
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change
@@ -26,6 +27,7 @@ from ewe.verification.judges.protocol import Judge
 
 Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A text, a message as OpenAI has it ({"role": "user", "content": ...}), or several."""
+_ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 
 
 class Memory:
@@ -123,6 +125,8 @@ class Memory:
         self, query: str, top_k: int = SEARCH_TOP_K, *, threshold: float | None = None, as_of: Time | None = None
     ) -> Recall:
         """As `search`, with what may not be used and the veracity that was asked for."""
+        if not query.strip():
+            return Recall((), (), VeracityThreshold().base if threshold is None else threshold)
         return self._backend.search(query, self._scope, top_k, threshold, _at("as_of", as_of))
 
     def get(self, memory_id: str, *, as_of: Time | None = None) -> records.Memory | None:
@@ -149,6 +153,8 @@ class Memory:
         self, memory_id: str, content: str | None = None, *, metadata: Mapping[str, str] | None = None
     ) -> records.Memory:
         """Changes what a memory of the user says; what it said before stays in its history."""
+        if content is None and metadata is None:
+            raise InvalidRequestError("say what is to be changed: content, metadata or both")
         return self._backend.edit(self._own(memory_id).scope, memory_id, Change(content=content, metadata=metadata))
 
     def correct(self, memory_id: str, content: str) -> records.Memory:
@@ -185,6 +191,8 @@ class Memory:
     ) -> Iterable[tuple[str, MemorySource, dict[str, str], dict[str, float]]]:
         """What messages tell: text, whose word it is, what is to be known about it, and when it was said."""
         for message in check_conversation([messages] if isinstance(messages, Mapping) else messages):
+            if message["role"] not in _ROLES:  # of "human" nothing would be remembered, without a word
+                raise InvalidRequestError(f"a message's role is one of {', '.join(_ROLES)}, got {message['role']!r}")
             by_user, text, at = message["role"] == "user", message.get("content") or "", message.get("created_at")
             when = {} if at is None else {"observed_at": seconds("created_at", at)}
             if not infer and text.strip():

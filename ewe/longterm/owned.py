@@ -2,7 +2,7 @@
 
 import re
 
-from ewe.text.english import DETERMINERS, PREPOSITIONS, is_past, words_of
+from ewe.text.english import DETERMINERS, NOUNS_IN_ING, PREPOSITIONS, is_past, words_of
 
 _BEGINS = r"(?:^|(?<=[,;.!:] )|(?<=\band )|(?<=\bbut )|(?<=\bso )|(?<=\bbecause )|(?<=\bsince ))"
 _PERSON = (
@@ -10,14 +10,15 @@ _PERSON = (
     r"boyfriend|gf|bf|gran|granny|nan|grandma|grandpa|grandad|uncle|aunt|cousin|nephew|niece|boss|manager|landlord|"
     r"landlady|flatmate|roommate|housemate|doctor|gp|therapist|eldest|youngest|(?:mother|father)[- ]in[- ]law)"
 )
-_THEIRS = r"(?:kids|children|boys|girls|twins|baby|toddler|dog|cat|puppy|kitten|lad|in-laws|marriage|wedding|parents)"
+_THEIRS = r"(?:kids|children|boys|girls|twins|baby|toddler|dog|cat|puppy|kitten|lad|in-laws|marriage|parents)"
 _THING = (
     r"(?:budget|deadline|insurance|heating|mortgage|rent|stack|flat|house|car|boiler|team|job|contract|passport|visa|"
-    r"exams?|knees?|back|company|firm|garden|battery|commute|degree|surgery|shift|school)"
+    r"exams?|knees?|back|company|firm|garden|battery|commute|degree|surgery|shift|school|bike|van|phone|laptop|"
+    r"blood (?:pressure|sugar)|cholesterol)"
 )
 _IS = (
     r"(?: here)?(?:['’]s\b| (?:is|was|are|were|has|have|had|will|can|won['’]t|isn['’]t|wasn['’]t|aren['’]t|ends?|"
-    r"starts?)\b)"
+    r"starts?|got|broke|died|failed)\b)"
 )
 _WHICH = r"(?:(?:new|eldest|youngest|older|younger) )?"
 _UNOWNED = re.compile(
@@ -39,11 +40,11 @@ _NEXT_CLAUSE = re.compile(
 )
 _VERBS = words_of(
     """am is are was were do does did have has had can could will would should must might live work like love hate want
-    need go say says think"""
+    need go say says think ate drank drove rode wore threw broke woke forgot felt slept bit chewed hid"""
 )
-_PERFECT = words_of("been got had")
+_PERFECT = words_of("been got had gone")
 _OF_TIMES = words_of(
-    """birthday wedding funeral party graduation anniversary appointment recipe house flat car side family mum mom dad
+    """birthday funeral party graduation anniversary appointment recipe house flat car side family mum mom dad
     mother father brother sister son daughter husband wife name first second last orders"""
 )
 
@@ -69,11 +70,11 @@ def _long(match: re.Match[str]) -> str:
 def _follows_is(rest: list[str]) -> bool:
     """Whether what is behind a noun's "'s" is said of it: nothing else in it can be its verb."""
     first = rest[0]
-    if first.endswith("ing"):
+    if first.endswith("ing") and first not in NOUNS_IN_ING:
         return True
     if first in PREPOSITIONS | DETERMINERS | _PERFECT or first in ("not", "also", "very", "really", "so", "too"):
         return True
-    return first not in _OF_TIMES and not any(map(_is_verb, rest, rest[1:]))
+    return first not in _OF_TIMES | NOUNS_IN_ING and not any(map(_is_verb, rest, rest[1:]))
 
 
 def _is_verb(before: str, word: str) -> bool:

@@ -2,6 +2,8 @@
 
 import re
 
+from ewe.longterm.third_person import DONE_TO_ME
+
 _ADVERBS = (
     r"(?:(?:so|really|very|a bit|a little|kind of|just|too|still|super|both|all|quite|pretty|not|already|now|more|"
     r"\w+ly) )*"
@@ -66,6 +68,7 @@ _MOODS_OF_NOW = (
     rf"^{_OUR} (?:\S+ ){{1,3}}(?:was|were) {_ADVERBS}[a-z]+(?<!ed)[\s.!…]*$",
     rf"{_I}(?: am|['’]m| are|['’]re)(?: not| still)* (?!\w+ing (?:in|up))\w+ing[\s.!…]*$",
     rf"{_I} \w+ (?:again|in)[\s.!…]*$",
+    r"\bis so \w+[\s.!…]*$|\bcan['’]t just\b|\bwould like (?:\w+ )?help\b|"
     r"\b(?:stuck|(?:sick|tired) of|being)\b(?! (?:a|able|at)\b)",
     rf"\bwill be [a-z]+[\s.!…]*$|^{_OUR} (?:\S+ ){{1,3}}would (?!(?:like|love|prefer|rather|never)\b)",
     # What somebody else is to have in this matter.
@@ -98,12 +101,13 @@ _ASKED_AND_TRIED = (
 )
 # What is about nobody or something that was not named, what is no whole statement, and what is not meant.
 _NOT_WHOLE = (
-    r"^(?:his|her|their|its|they|he|she|it|hopefully|gotta|got to|need to)\b",
+    rf"^(?!{DONE_TO_ME})(?:his|her|their|its|they|he|she|it|hopefully|gotta|got to|need to)\b",
     r"^\S+(?: \S+){1,3} (?:it|them|him|her(?= (?:every|on|in|at|to|for|with|and)\b))\b(?! (?:is|was|has)\b)",
     r"\b(?:on|about|with) for (?:an?|some|so|\w+ (?:days?|weeks?|months?|years?))\b",
     r"\b(?:am|is|are|was|were|be|been|do|does|did|have|has|had|can|will|would|should)(?: (?:\w+ly|too|now))?[\s.!…]*$",
     r"\b(?:what|how|where) (?:they|it|I|we) (?:are|is|was|were)\b|\bas if\b|\btotally\b|\bjust what (?:I|we)\b",
-    r"\bto[\s.!…]*$|n['’]t \w+(?:ed|en|pt|one)[\s.!…]*$",
+    r"\b(?:to|after)[\s.!…]*$|^I(?: am|['’]m)\b.* like me[\s.!…]*$|^we call (?:it|them|him|her)\b",
+    r"n['’]t \w+(?:ed|en|pt|one)[\s.!…]*$",
     r"^(?:\S+ ){0,5}(?:it|that|this|them|there|him|her|as one|(?:has|have|had|got|bought|"
     r"needs?|wants?) (?:one|two|three|four|five|six|some|both|none|all))[\s.!…]*$",
     r"\b(?:so|did|do|does|too|any|\w+n['’]t|(?:of|like|about) (?:it|them))[\s.!…]*$",

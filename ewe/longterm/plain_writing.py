@@ -12,6 +12,12 @@ _KINS = re.compile(
     r"\b((?:my|our) (?:\w+ )?(?!(?:has|was)\b)\w+[^\Ws])s(?= (?:getting|coming|going|moving|having|staying|been)\b)",
     re.IGNORECASE,
 )
+# "Me and Jess", "Jess and me" as the subject.
+_ME_AND = re.compile(
+    r"(?:^|(?<=[.!?] ))me and (?P<who>(?:my )?[^\W\d]+)(?= [a-z]+)|"
+    r"\b(?P<name>[A-Z][a-z]+) and me(?= (?:are|were|have|got|had|went)\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _SMALL_I = re.compile(r"(?<![\w.'’])i(?=[ '’])")
 _INCHES = re.compile(r"(?<=\d)[\"”]")
 
@@ -19,8 +25,13 @@ _INCHES = re.compile(r"(?<=\d)[\"”]")
 def plainly_written(text: str) -> str:
     """A turn with the apostrophes and the capital I that people leave out when they type."""
     text = re.sub(r" & (?=[a-z])", " and ", text)
+    text = _ME_AND.sub(lambda found: f"{_capital(found['who'] or found['name'])} and I", text)
     text = _KINS.sub(r"\1's", text)
     return _SMALL_I.sub("I", _APOSTROPHES.sub(_with_apostrophe, _INCHES.sub("", text)))
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _with_apostrophe(match: re.Match[str]) -> str:

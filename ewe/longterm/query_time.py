@@ -35,9 +35,18 @@ _BEHIND = re.compile(r"(since|after|before|until|till|by)(?:\s+(?:the\s+)?(?:yea
 _AGO = re.compile(r"\b(\d+|a|an|one|two|three|four|five|six|ten)\s+(day|week|month|year)s?\s+ago\b")
 _LAST = re.compile(r"\blast\s+(week|month|year)\b")
 _ONCE = re.compile(
-    r"\bused\s+to\b|\b(?:previously|formerly|in\s+the\s+past)\b"
-    r"|(?:\b(?:did|was|were|had)\b|['’]d\b).*\bbefore\b"  # "before?", "before Paris?", "before I moved?"
+    r"\bused?\s+to\b|\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|ex|in\s+the\s+past)\b"
+    r"|\b(?:my|our|his|her|their|\w+['’]s?)\s+old\b(?!\s+(?:man|lady|friends?)\b)"  # not "how old"
+    # "before?", "before Paris?", "before I moved?"
+    r"|(?:\b(?:did|was|were|had|\w{3,}ed|\w+ught)\b|['’]d\b).*\bbefore\b"
 )
+# What was so, not what happened: "What car did I have?", but "When did I move?", "What did she say?".
+_WAS = re.compile(
+    r"^(?!when\b)(?!.*\b(?:happen|move|start|begin|stop|quit|buy|get|say|tell|ask|leave|go|come|join|change|become|meet|"
+    r"decide|name|call|win|lose|find|give|send|see|visit|finish|pass|break|sell|born|die)(?:ed|d)?\b)"
+    r".*\b(?:did|was|were|had)\b"
+)
+_YEARS = range(1900, 2101)
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "ten": 10}
 _DAYS = {"day": 1.0, "week": 7.0, "month": 30.4, "year": 365.25}
 
@@ -126,6 +135,8 @@ def seconds(name: str, time: Time) -> float:
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     if isinstance(time, date):
         return datetime(time.year, time.month, time.day, tzinfo=UTC).timestamp()
+    if isinstance(time, int) and not isinstance(time, bool) and time in _YEARS:
+        raise InvalidRequestError(f'{name}: {time} is a number of seconds; of the year say "{time}-01-01"')
     if isinstance(time, int | float) and not isinstance(time, bool) and math.isfinite(time):
         return float(time)
     try:
@@ -192,4 +203,4 @@ def _counted_back(folded: str, now: float) -> Period | None:
             ended = today.replace(day=1) - timedelta(days=1)
             return _month(ended.year, ended.month)
         return _days(today - timedelta(days=today.weekday() + 7), 7)
-    return Period(None, now) if _ONCE.search(folded) else None
+    return Period(None, now) if _ONCE.search(folded) or _WAS.search(folded) else None

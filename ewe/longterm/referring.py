@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from ewe.longterm.named_people import name_told_of
 from ewe.text.english import is_irregular_past, words_of
 
 _HE = words_of(
@@ -45,6 +46,7 @@ _OBJECT = re.compile(
 )
 # "The twins", where "my twins" were named.
 _THE = re.compile(rf"^the (?P<who>{_KNOWN})\b", re.IGNORECASE)
+_BY_NAME = re.compile(r"(?:he|she|his|her)\b", re.IGNORECASE)
 _LONG = {"s": " is", "ll": " will", "re": " are", "ve": " have", "d": " would"}
 
 
@@ -56,9 +58,12 @@ def resolved(sentences: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
     """
     named: dict[str, str] = {}
     for sentence, parts in sentences:
+        told_of = ""  # by name, in the part before
         for part in parts:
-            yield _resolved(part, named)
+            whole = _resolved(part, {"": told_of} if told_of and _BY_NAME.match(part) else named)
+            yield whole
             named |= _named(part)
+            told_of = name_told_of(whole)
         named |= _named(sentence)  # also in questions
 
 
@@ -115,4 +120,4 @@ def _fits(pronoun: str, who: str) -> bool:
         return who in _IT
     gendered = _HE if pronoun in ("he", "his", "him") else _SHE
     head = re.split(r"[- ]", who)[0] if "law" in who else who
-    return head in gendered or head in _EITHER
+    return not who or head in gendered or head in _EITHER

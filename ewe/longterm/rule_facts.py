@@ -1,6 +1,8 @@
 """Facts that rules of English take from what somebody says of themselves and theirs."""
 
 from ewe.longterm.lasting import lasts
+from ewe.longterm.named_people import is_of_somebody, kin_named, with_whole_verb
+from ewe.longterm.passing import is_said_in_passing
 from ewe.longterm.plain_writing import plainly_written
 from ewe.longterm.referring import resolved
 from ewe.longterm.third_person import in_third_person, own_words
@@ -17,8 +19,18 @@ def facts_by_rules(speaker: str, text: str) -> list[str]:
     Nothing is added.
     """
     sentences = ((sentence, statements(sentence)) for sentence in sentences_of_turn(own_words(plainly_written(text))))
-    facts = (in_third_person(statement, speaker) for statement in resolved(sentences) if lasts(statement))
-    return [fact for fact in dict.fromkeys(facts) if fact and not addresses_the_reader(fact)]
+    facts = (_fact(statement, speaker) for statement in resolved(sentences))
+    told = [fact for fact in dict.fromkeys(facts) if fact and not addresses_the_reader(fact)]
+    kin = (in_third_person(one, speaker, of_somebody=True) for one in kin_named(own_words(plainly_written(text))))
+    return told + [one for one in kin if one and not any(one.split()[0] in fact for fact in told)]
+
+
+def _fact(statement: str, speaker: str) -> str:
+    """A statement as a fact; empty where it is none."""
+    if is_of_somebody(statement):
+        whole = with_whole_verb(statement)
+        return "" if is_said_in_passing(whole) else in_third_person(whole, speaker, of_somebody=True)
+    return in_third_person(statement, speaker) if lasts(statement) else ""
 
 
 def sentences_of_turn(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import re
 
-from ewe.text.english import DETERMINERS, FUNCTION_WORDS, MONTHS, WEEKDAYS, is_irregular_past, words_of
+from ewe.text.english import DETERMINERS, FUNCTION_WORDS, MONTHS, NOUNS_IN_ING, WEEKDAYS, is_irregular_past, words_of
 from ewe.text.words import words
 
 _TOKEN = re.compile(r"[A-Z]+/[A-Z]+\b|[\w'’]+(?:-[\w'’]+)*|[^\w]+")  # of "PL/I" and "I/O" the I is nobody
@@ -71,7 +71,7 @@ _THIRD = {
 }
 _ADVERBS = words_of(
     """just also still never seldom always often even now already usually sometimes soon first kinda almost ever both
-    then not too really only once"""
+    then not too really only once no longer"""
 )
 _SAME_FORM = words_of(
     """was wasn't were weren't had hadn't did didn't will won't would wouldn't can can't cannot could couldn't should
@@ -91,6 +91,12 @@ _ATTITUDES = words_of(
     pretend"""
 )
 _MOODS = words_of("glad sorry sure good fine happy excited thankful grateful lucky back ready done love thanks super")
+DONE_TO_ME = (
+    r"they (?:put|moved|gave|changed|cut|bumped|fired|hired|promoted|offered|prescribed|took|sacked|laid|switched|"
+    r"raised|lowered|stopped|let(?= me go\b)) (?:me|my)\b"
+)
+"""Whoever they are: "They put me on insulin"."""
+_DONE_TO_ME = re.compile(DONE_TO_ME)
 _UNRESOLVED = words_of("it this that these those they them he she him here there everyone let don hopefully")
 _SAYS_NOTHING = FUNCTION_WORDS | _MOODS | _UNRESOLVED | _ADVERBS | words_of("i im my mine we our us myself so")
 
@@ -105,14 +111,16 @@ def own_words(text: str) -> str:
     return _SPEECH.sub(lambda quoted: "?" if _I.search(quoted[0]) else quoted[0], text)
 
 
-def in_third_person(sentence: str, speaker: str) -> str:
+def in_third_person(sentence: str, speaker: str, of_somebody: bool = False) -> str:
     """ "I moved to Lyon." as "Ann moved to Lyon."; empty where the sentence tells nothing of its speaker that can stand
-    alone.
+    alone; of_somebody: it may tell of somebody else, by name.
     """
     plain = _OPENING.sub("", " ".join(sentence.split()))
     spoken = words(_STATES.sub("America", plain))
     is_another = set(words(speaker)) <= set(spoken)  # somebody else of this name: "Ann told me"
-    if is_another or _DOUBTFUL.search(plain) or _has_a_number(plain) or not _tells(spoken):
+    if is_another or _DOUBTFUL.search(plain) or _has_a_number(plain):
+        return ""
+    if not (of_somebody and _YOU.isdisjoint(spoken)) and not _tells(spoken):
         return ""
     rewritten = _rewritten(_TOKEN.findall(plain), speaker).rstrip(" .!…") + "."
     return rewritten[0].upper() + rewritten[1:]
@@ -131,18 +139,19 @@ def _tells(spoken: list[str]) -> bool:
     if (
         _FIRST_PERSON.isdisjoint(spoken)
         or not _YOU.isdisjoint(spoken)
-        or (bare[0] in _UNRESOLVED | _MOODS and spoken[1:2] != ["days"])
+        or (bare[0] in _UNRESOLVED | _MOODS and spoken[1:2] != ["days"] and not _DONE_TO_ME.match(" ".join(spoken)))
     ):
         return False
     behind = spoken[subjects[0] + 1 : subjects[0] + 4] if subjects else []
     if not _ATTITUDES.isdisjoint(behind) and behind[:2] not in (["wish", "to"], ["hope", "to"]):
         return False
+    done_to_me = _DONE_TO_ME.match(" ".join(spoken)) is not None
     some_of = spoken[1:3] in (["of", "my"], ["of", "our"])
     if (
         not subjects
-        and not some_of
+        and not (some_of or done_to_me)
         and spoken[0] not in DETERMINERS
-        and not (spoken[0].endswith("ing") and spoken[1] not in _OTHER_FORMS)
+        and not (spoken[0].endswith("ing") and spoken[0] not in NOUNS_IN_ING and spoken[1] not in _OTHER_FORMS)
     ):
         return False
     return len(set(bare) - _SAYS_NOTHING) > (not (_UNRESOLVED - {"don"}).isdisjoint(bare))

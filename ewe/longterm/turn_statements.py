@@ -21,8 +21,9 @@ _INVERTED = (
 )
 _REQUEST = (
     r"(?:please|pls|plz|can you|could you|can u|(?:tell|give|make|write|find|show|explain) (?:me|us)|remind me|help|"
-    r"stop|suggest)\b"
+    r"stop|suggest|wish (?:me|us) luck|pray for|send help|need (?:to (?:book|know|find|write)|an?|some|ideas|advice))\b"
 )
+_ASIDE_TO_YOU = r"(?:which one|any (?:tips|ideas)|(?<!I )don['’]t (?:judge|laugh|tell))"
 _JOINT = (
     r"(?:(?:and|but|so|yet|though|plus|also|now|then|since then|these days|nowadays|currently|at the moment|today|"
     r"yesterday|tomorrow|here|in (?:19|20)\d\d|(?:last|next|this) \w+|on \w+days?),? )*"
@@ -42,12 +43,15 @@ _CUTS = re.compile(
     rf"(?P<comma>,\s+(?!{_PURPOSE})(?={_JOINT}{_SUBJECT}))|"
     rf"(?P<and>\s+(?!{_PURPOSE})(?=(?:and|but|so) {_JOINT}{_FIRST}|(?:and|but) {_OTHER}|(?:and|but) (?:now )?{_ELSE}))|"
     # A question or a request behind a statement, and a second verb of the same subject.
-    rf"(?P<asked>,\s+(?={_JOINT}(?:{_INVERTED}|{_REQUEST}))|\s+(?={_JOINT}(?:please|pls|plz)\b))|"
+    rf"(?P<asked>,\s+(?={_JOINT}(?:{_INVERTED}|{_REQUEST}))|\s+(?={_JOINT}(?:please|pls|plz|{_ASIDE_TO_YOU})\b))|"
     r"(?P<verb>,?\s+(?=(?:and|but) (?:(?:then|now|also|still|never|just) )?[a-z'’]+\b))|(?P<list>,\s+)",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(rf"^{_JOINT}{_INVERTED}", re.IGNORECASE)
-_IMPERATIVE = re.compile(rf"^(?:{_REQUEST}|(?:don['’]t|do not) (?:worry|call|ask|tell|send|say)\b)", re.IGNORECASE)
+_IMPERATIVE = re.compile(
+    rf"^(?:{_REQUEST}|(?:don['’]t|do not) (?:worry|call|ask|tell|send|say)\b|{_ASIDE_TO_YOU}\b)",
+    re.IGNORECASE,
+)
 _CONCLUDES = re.compile(
     r"^(?:(?:ah|oh|ok|okay|right|and|hmm|got it)[,.!]* )*so (?:(?:I|we) (?:need|have to|should|must|can|just)|"
     r"you(?:['’]re| are| mean| think| say))\b",

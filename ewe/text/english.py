@@ -81,6 +81,12 @@ PREPOSITIONS = words_of(
     during between through over against among around towards toward beside via across throughout outside onto
     upon circa along"""
 )
+NOUNS_IN_ING = words_of(
+    """wedding hearing meeting christening evening morning thing nothing anything something everything king ring spring
+    string wing ceiling clothing"""
+)
+"""Nouns that no verb of today is behind, though they end as one."""
+
 DETERMINERS = words_of(
     """a an the this that these those his her its their our my your another each every some any no"""
 )

@@ -369,6 +369,7 @@ def test_dates_are_kept_and_the_past_can_be_asked_for(store: Path) -> None:
     assert found(store, "Where do I live?", *ann[:2], "--as-of", "2024-05-01") == [("I live in Rome", "ann")]
     listed = json.loads(done("list", store, *ann[:2], "--as-of", "2024-05-01", "--json"))["memories"]
     assert [one["id"] for one in listed] == [old]
+    assert done("list", store, *ann[:2], "--as-of", "2024-05-01").startswith("user ann: 1\n")
     shown = json.loads(done("show", store, old, *ann[:2], "--as-of", "2024-05-01", "--json"))["memory"]
     assert (shown["content"], shown["created_at"]) == ("I live in Rome", 1677628800.0)
     gone = ewe("show", store, new, *ann[:2], "--as-of", "2024-05-01")

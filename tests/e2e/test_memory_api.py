@@ -154,6 +154,17 @@ def test_what_is_wrong_says_what_to_do(make: Make) -> None:
         m.restore(made.id)
 
 
+def test_what_would_be_lost_without_a_word_is_refused(make: Make) -> None:
+    m = make()
+    with pytest.raises(InvalidRequestError, match=r"role is one of user, assistant, .*, got 'human'"):
+        m.add([{"role": "human", "content": PORTO}])
+    [kept] = m.add(PORTO)
+    with pytest.raises(InvalidRequestError, match="content, metadata or both"):
+        m.update(kept.id)
+    assert [one.reason for one in m.history(kept.id)] == ["added"]
+    assert (m.search(""), m.search(" \n")) == ([], [])
+
+
 def test_a_server_that_is_not_there_or_wants_a_key() -> None:
     with pytest.raises(DatastoreError, match="cannot be reached"):
         ewe.Memory("http://127.0.0.1:9", user="ann").search("tea")

@@ -106,11 +106,19 @@ def test_a_newer_value_takes_the_place_of_an_older_one(store: MemoryStore) -> No
         assert was["content"] == "Ann lives in Rome."
         held = (await tools("list_memories", as_of="2020-01-01"))["memories"]
         assert [one["content"] for one in held] == ["Ann lives in Rome."]
+        assert "does not hold" not in held[0]["status"]
         assert "ISO date" in await tools("list_memories", as_of="long ago")
         page = await tools("list_memories", limit=1)
         assert (page["has_more"], "does not hold any more" in page["memories"][0]["status"]) == (True, True)
         [found] = (await tools("search_memories", query="Where does Ann live?"))["memories"]
         assert found["content"] == "Ann lives in Paris."
+
+    serve(store, talk)
+
+
+def test_arguments_that_a_tool_does_not_have_are_refused(store: MemoryStore) -> None:
+    async def talk(tools: Tools) -> None:
+        assert "takes query, most, as_of, not 'top_k'" in await tools("search_memories", query="tea", top_k=3)
 
     serve(store, talk)
 

@@ -294,6 +294,14 @@ def test_places_in_the_address_are_looked_at_too(client: Client) -> None:
     assert client.call("DELETE", "/v1/memories", 400)["error"]["param"] == "user"
 
 
+def test_a_user_in_the_address_of_a_body_is_refused(client: Client) -> None:
+    known = client.add("zqxone", "ann")
+    for method, path in (("PATCH", f"/{known}"), ("POST", f"/{known}/restore"), ("POST", ""), ("POST", "/search")):
+        body = {"content": "zqxtwo"} if path != "/search" else {"query": "zqxtwo"}
+        told = client.call(method, f"/v1/memories{path}?user=ann", 400, **({} if "restore" in path else body))
+        assert (told["error"]["param"], "into the body" in told["error"]["message"]) == ("user", True)
+
+
 def test_blank_memories_are_none(client: Client) -> None:
     assert "empty" in client.call("POST", "/v1/memories", 400, content=" \n ")["error"]["message"]
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.longterm_changes import read
 from ewe.errors import InvalidRequestError
 from ewe.longterm.change.change_reading import Stance, compare, compare_all
-from ewe.longterm.change.change_search import older_statements, read_stances
+from ewe.longterm.change.change_search import older_statements, read_stances, says_again
 from ewe.longterm.recall import MemoryRules
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.service import MemoryService
@@ -190,6 +190,23 @@ def test_a_question_for_what_was_before_finds_it(memories: MemoryService) -> Non
         for question in ("Where do I live, in Bergen?", "Who was my landlord before Bergen?")
     }
     assert list(found.values()) == [[BERGEN], [PORTO, BERGEN]]  # the second one shares no word with the first memory
+
+
+def test_what_is_done_is_no_repetition_of_what_was_under_way(memories: MemoryService) -> None:
+    older = memories.add("My mum is selling her house.", ANN, ME)
+    for text, is_again in (("My mum is selling a house.", True), ("My mum's house is sold.", False)):
+        new = Memory("new", text, scope=ANN)
+        assert says_again(new, [(older, Stance.AGAIN)]) == ([older] if is_again else [])
+
+
+def test_a_question_in_the_past_finds_what_ended(memories: MemoryService) -> None:
+    old = memories.add("I drive a Corsa.", ANN, ME, observed_at=0.0)
+    memories.edit(ANN, old.id, Change(valid=(None, DAY)))
+    found = [
+        [one.content for one in memories.search(question, [ANN]).used]
+        for question in ("What car do I drive?", "What car did I drive?")
+    ]
+    assert found == [[], ["I drive a Corsa."]]
 
 
 def test_facts_of_one_message_do_not_end_each_other(memories: MemoryService) -> None:

@@ -44,11 +44,21 @@ def shown(period: Period | None) -> str:
         ("Where did I live before Bergen?", " to 2025-06-18"),
         ("What was my job before I moved to Bergen?", " to 2025-06-18"),
         ("Where'd I live before Bergen?", " to 2025-06-18"),
+        ("Who taught Otis before Mr Duquette?", " to 2025-06-18"),
+        ("What car did I have?", " to 2025-06-18"),
+        ("Who was my landlord?", " to 2025-06-18"),
+        ("Who is my previous boss?", " to 2025-06-18"),
+        ("What is my ex called?", " to 2025-06-18"),
+        ("Where is my old school?", " to 2025-06-18"),
+        ("How old is my brother?", "now"),
+        ("When did I move to Bergen?", "now"),
+        ("What did the doctor say?", "now"),
+        ("What happened to my bike, and was it stolen?", "now"),
         ("What do I have to do before?", "now"),
         ("What do I have to do before lunch?", "now"),
         ("Where do I live?", "now"),
         ("Do I still owe 2000 euros?", "now"),
-        ("Where was I on 31 February 2024?", "now"),
+        ("Where was I on 31 February 2024?", " to 2025-06-18"),
         ("May I march in May?", "now"),
     ],
 )
@@ -74,3 +84,9 @@ def test_times_as_callers_give_them() -> None:
     for wrong in ("yesterday", "2024", "", float("nan"), True):
         with pytest.raises(InvalidRequestError, match="as_of: a time is an ISO date"):
             seconds("as_of", wrong)
+
+
+def test_a_year_is_no_number_of_seconds() -> None:
+    assert seconds("at", 0) == 0.0
+    with pytest.raises(InvalidRequestError, match='at: 2024 is a number of seconds; of the year say "2024-01-01"'):
+        seconds("at", 2024)

@@ -128,6 +128,12 @@ def test_words_that_any_question_has_weigh_little(store: MemoryStore) -> None:
     assert [(hit.memory.id, hit.score) for hit in alone] == [("1", 1.0)]
 
 
+def test_what_is_asked_for_is_found_in_other_words(store: MemoryStore) -> None:
+    store.add([Memory("home", "I moved to Bergen.", scope=ANN), Memory("tea", "I like tea.", scope=ANN)])
+    [hits] = MemorySearch(store).search(["Where does Ann live?"], [ANN], 5)
+    assert [hit.memory.id for hit in hits] == ["home"]
+
+
 def test_turns_of_other_scopes_and_conversations_are_not_beside_it(store: MemoryStore) -> None:
     asked = Memory("asked", "Where does Ann live?", "turn", created_at=1000.0)
     for scope, at in ((BOB, 1000.0), (Scope(), 9000.0)):

@@ -1,5 +1,6 @@
 """Long-term memory as tools of the Model Context Protocol, for assistants that run elsewhere."""
 
+import inspect
 import time
 from collections.abc import Callable
 from functools import wraps
@@ -12,6 +13,7 @@ from ewe.errors import ConfigError, EWEError
 from ewe.longterm import records
 from ewe.longterm.agent.memory_tools import Content, Few, caution, fact, memory_status, source_name
 from ewe.longterm.memory_api import Memory
+from ewe.longterm.query_time import seconds
 
 _LONGEST_NAME = 64  # characters of what is unknown that an error tells
 _P = ParamSpec("_P")
@@ -69,7 +71,9 @@ class MemoryServer:
         that held then, as they were.
         """
         memories = self._memory.get_all(as_of=as_of, offset=offset, limit=limit + 1)
-        return {"memories": [_described(memory) for memory in memories[:limit]], "has_more": len(memories) > limit}
+        at = None if as_of is None else seconds("as_of", as_of)
+        listed = [_described(memory, at) for memory in memories[:limit]]
+        return {"memories": listed, "has_more": len(memories) > limit}
 
     def correct_memory(self, memory_id: str, content: Content) -> _Answer:
         """Says what a memory should have said. What came from here is rewritten; what another source said stays, and
@@ -108,15 +112,23 @@ def mcp_app(server: MemoryServer) -> Any:
             """Refuses it, as there is none; the SDK's own answer is an internal error, with a traceback in the log."""
             raise MCPError(INVALID_PARAMS, f"Unknown prompt: {name[:_LONGEST_NAME]}")
 
+        async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+            """Refuses arguments that the tool does not have, which the SDK ignores."""
+            known = takes.get(name, arguments.keys())
+            if unknown := [argument for argument in arguments if argument not in known]:
+                raise ToolError(f"{name} takes {', '.join(known)}, not {unknown[0][:_LONGEST_NAME]!r}")
+            return await super().call_tool(name, arguments, context)
+
+    takes = {tool.__name__: inspect.signature(tool).parameters.keys() for tool in server.tools()}
     app: Any = App("ewe-memory", instructions=_INSTRUCTIONS, log_level="WARNING")
     for tool in server.tools():
         app.add_tool(telling_errors(tool), description=" ".join((tool.__doc__ or "").split()))
     return app
 
 
-def _described(memory: records.Memory) -> _Answer:
-    """A memory as data; `status` says what to be careful about with its content."""
-    held = "" if memory.holds_at(time.time()) else ", does not hold any more"
+def _described(memory: records.Memory, at: float | None = None) -> _Answer:
+    """A memory as data; `status` says what to be careful about with its content; at: when it must hold (None: now)."""
+    held = "" if memory.holds_at(time.time() if at is None else at) else ", does not hold any more"
     belief = f"veracity {memory.veracity:.2f}, uncertainty {memory.uncertainty:.2f}{held}"
     return {
         "id": memory.id,

@@ -7,7 +7,7 @@ from ewe.longterm.change.change_reading import Stance, Telling, beginning, compa
 from ewe.longterm.records import Memory
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.memory_rows import Statement
-from ewe.text.english import FUNCTION_WORDS, stem, words_of
+from ewe.text.english import FUNCTION_WORDS, is_past, stem, words_of
 from ewe.text.words import words
 
 MOST_READ = 2
@@ -68,7 +68,17 @@ def says_again(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> list[M
     The model alone does not see it: two phone numbers, brick and stone are alike to it.
     """
     again = (other for other, stance in older if stance is Stance.AGAIN)
-    return [other for other in again if _content(memory.content) <= _content(other.content)]
+    return [
+        other
+        for other in again
+        if _content(memory.content) <= _content(other.content) and not _is_done(memory.content, other.content)
+    ]
+
+
+def _is_done(newer: str, older: str) -> bool:
+    """Whether the newer text has behind it what the older one has under way: "is sold", "is selling"."""
+    done = {stem(word) for word in words(newer) if is_past(word)}
+    return not done.isdisjoint(stem(word) for word in words(older) if word.endswith("ing"))
 
 
 def _candidates(memory: Memory, store: MemoryStore) -> tuple[dict[int, Statement], dict[int, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -98,10 +99,14 @@ def list_command(store: MemoryPlace, owner: Owner, as_of: AsOf = None, as_json: 
             for scope, size in opened.scopes().items()
             if owner.user in ("", scope.user) and owner.agent in ("", scope.agent)
         }
-        memories: Iterable[Memory] = opened.scan(list(sizes)) if owner != Owner() else ()
+        is_listed = owner != Owner()
+        memories: Iterable[Memory] = opened.scan(list(sizes)) if is_listed or as_of is not None else ()
         if as_of is not None:
-            held = (one for one in memories if one.holds_at(_seconds(as_of)))
-            memories = [_as_it_was(one, opened.history(one.scope, one.id), as_of) for one in held]
+            held = [one for one in memories if one.holds_at(_seconds(as_of))]
+            counts = Counter(one.scope for one in held)
+            sizes = {scope: counts[scope] for scope in sizes}
+            was = (_as_it_was(one, opened.history(one.scope, one.id), as_of) for one in held)
+            memories = was if is_listed else ()
         show_listed(sizes, memories, as_json)
 
 

@@ -29,6 +29,9 @@ class MemoryAccess:
     """The memories as far as whoever sent a request may read or change them, and how these look to him."""
 
     def __init__(self, request: Request) -> None:
+        named = [name for name in ("user", "agent") if name in request.query_params]
+        if named and request.method in ("POST", "PATCH"):  # else the memories of nobody would be meant, without a word
+            raise RefusedError(400, f"{named[0]}: belongs into the body of this request", param=named[0])
         self._request = request
         self._server, self._key = service_of(request), key_of(request)
 
