@@ -165,7 +165,9 @@ class LLM(ChatPrompts):
         per_conversation = as_params(params, len(conversations), "conversations")
         return [
             Request(
-                self.chat_prompt(conversation, tools, False if has_grammar(own.json_schema, tools) else thinking),
+                self.chat_prompt(
+                    conversation, tools, False if has_grammar(tools, own.json_schema, own.grammar) else thinking
+                ),
                 own,
                 documents,
                 question_of(conversation),

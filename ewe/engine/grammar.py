@@ -91,7 +91,7 @@ class Grammars:
 
     def _of_text(self, text: str, is_schema: bool) -> Grammar:
         if len(text) > _LONGEST:
-            raise SchemaError(f"the JSON schema has {len(text)} characters; {_LONGEST} is the most")
+            raise SchemaError(f"{_what(is_schema)} has {len(text)} characters; {_LONGEST} is the most")
         return self._compiled(text, is_schema).copy()
 
     def _compile(self, text: str, is_schema: bool) -> Grammar:
@@ -110,7 +110,7 @@ class Grammars:
         compiled = Grammar(matcher, self._vocab_size)
         problems = [matcher.get_error() or self._first_problem(compiled), *matcher.get_grammar_warnings()]
         if any(problems):
-            raise SchemaError(f"this JSON schema cannot be kept to: {'; '.join(filter(None, problems))}")
+            raise SchemaError(f"{_what(is_schema)} cannot be kept to: {'; '.join(filter(None, problems))}")
         return compiled
 
     def _first_problem(self, grammar: Grammar) -> str:
@@ -144,6 +144,10 @@ def _common(known: list[int], ids: list[int]) -> int:
         return len(known)
     pairs = enumerate(zip(known, ids, strict=False))
     return next((place for place, (one, other) in pairs if one != other), len(ids))
+
+
+def _what(is_schema: bool) -> str:
+    return "this JSON schema" if is_schema else "this grammar"
 
 
 def _import_llguidance() -> ModuleType:

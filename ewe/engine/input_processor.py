@@ -89,7 +89,8 @@ class InputProcessor(RequestTokenizer):
         )
 
     def _grammar(self, request: Request) -> Grammar | None:
-        tools, schema = request.tools, request.params.json_schema
-        if tools is not None and tools.grammar is not None:
-            return self.grammars.of_lark(tools.grammar)
-        return None if schema is None else self.grammars.of_schema(schema)
+        tools, params = request.tools, request.params
+        lark = tools.grammar if tools is not None and tools.grammar is not None else params.grammar
+        if lark is not None:
+            return self.grammars.of_lark(lark)
+        return None if params.json_schema is None else self.grammars.of_schema(params.json_schema)

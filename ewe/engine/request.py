@@ -167,9 +167,9 @@ def as_params(
     return list(params)
 
 
-def has_grammar(json_schema: object, tools: ToolUse | None) -> bool:
-    """Whether an answer must follow a grammar from its first token on; json_schema: of the answer, None for any."""
-    return json_schema is not None or (tools is not None and tools.grammar is not None)
+def has_grammar(tools: ToolUse | None, *forms: object) -> bool:
+    """Whether an answer must follow a grammar from its first token on; forms: its schema and the like, None for any."""
+    return any(form is not None for form in forms) or (tools is not None and tools.grammar is not None)
 
 
 def check_closed_world(closed_world: object, unchecked: str = "") -> None:

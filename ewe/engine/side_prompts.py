@@ -162,6 +162,6 @@ def check_asking(request: Request, policy: str, composes: bool) -> None:
         raise InvalidRequestError(f"tools: {policy} asks the model several times and cannot call tools")
     if params.prompt_logprobs is not None:
         raise InvalidRequestError(f"prompt_logprobs: {policy} asks with prompts of its own: leave it out")
-    for name in ("logprobs", "json_schema") if composes else ():
+    for name in ("logprobs", "json_schema", "grammar") if composes else ():
         if getattr(params, name) is not None:
             raise InvalidRequestError(f"{name}: {policy} puts the answer together from several texts: leave it out")

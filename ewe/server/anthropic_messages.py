@@ -1,29 +1,33 @@
 """/v1/messages: chat completions in the form of Anthropic's Messages API, with citations of what the request brings."""
 
+import json
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from ewe.server import token_counts
 from ewe.server.answers import stop_string, usage
 from ewe.server.anthropic_events import MessageEvents
 from ewe.server.anthropic_sources import Sources
-from ewe.server.bridge import Run, RunEvent
+from ewe.server.bridge import Run
 from ewe.server.chat import chat_order
 from ewe.server.citer import Citer
 from ewe.server.engine_service import Service, service_of
-from ewe.server.error_forms import ANTHROPIC, end_of_stream
+from ewe.server.error_forms import ANTHROPIC, COUNT_TOKENS, end_of_stream
 from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
+from ewe.server.orders import Order
 from ewe.server.pacing import turn_of
 from ewe.server.schemas import anthropic_answers as answers
 from ewe.server.schemas import anthropic_schemas as schemas
-from ewe.server.schemas.chat_schemas import NO_THINKING, ChatRequest, Message
+from ewe.server.schemas.chat_schemas import ChatRequest, Message, TemplateOptions
 from ewe.server.schemas.common import EVENT_STREAM, joined
 from ewe.server.streaming import StreamedAnswer, respond
 from ewe.text.sentences import SentenceSplitter, Span
-from ewe.types import Generation
+from ewe.text.tool_calls.use import Piece
+from ewe.types import Generation, ToolCall
 
 router = APIRouter(tags=["Anthropic"], route_class=RequestRoute)
 
@@ -32,30 +36,41 @@ router = APIRouter(tags=["Anthropic"], route_class=RequestRoute)
 async def create_message(body: schemas.MessagesRequest, request: Request) -> Response:
     """Goes on with a conversation; what it says that the request's own texts bear out has citations of them."""
     service, sources = service_of(request), Sources(body.messages)
-    order = chat_order(_chat(body, sources))
+    order = chat_order(service, _chat(body, sources, body.max_tokens))
     run = await service.begin(request, order)
     citer = Citer(service, run, turn_of(request.scope), order.question, sources.passages)
-    return await respond(request, run, _Answer(service, run, order.body, body, sources, citer), body.stream)
+    return await respond(request, run, _Answer(service, run, order, body, sources, citer), body.stream)
 
 
-def _chat(body: schemas.MessagesRequest, sources: Sources) -> ChatRequest:
+@router.post(COUNT_TOKENS, responses=answers.ERRORS)
+async def count_tokens(body: schemas.CountRequest, request: Request) -> answers.TokenCount:
+    """How many tokens a conversation and its texts to cite have; nothing is written."""
+    order = chat_order(service_of(request), _chat(body, Sources(body.messages)))
+    return answers.TokenCount(input_tokens=await token_counts.count_tokens(request, order))
+
+
+def _chat(body: schemas.CountRequest, sources: Sources, max_tokens: int | None = None) -> ChatRequest:
     """The same request to chat completions, where texts to cite are documents beside the conversation."""
     system = joined(body.system)
     first = [Message(role="system", content=system)] if system else []
-    return ChatRequest(
+    return ChatRequest.of_other_form(
         model=body.model,
-        messages=[*first, *(Message(role=message.role, content=message.text) for message in body.messages)],
-        max_tokens=body.max_tokens,
+        messages=[*first, *(part for message in body.messages for part in message.in_openai_form)],
+        max_tokens=max_tokens,
         temperature=body.temperature,
         top_p=body.top_p,
         top_k=body.top_k,
         stop=body.stop_sequences or None,
         stream=body.stream,
-        documents=sources.documents or None,  # type: ignore[arg-type]  # a list of one of the kinds it takes
+        documents=sources.documents or None,
         memory=body.memory,
         cache_salt=body.cache_salt,
         ewe=body.ewe,
-        chat_template_kwargs=None if body.thinking is None else NO_THINKING,
+        chat_template_kwargs=TemplateOptions(enable_thinking=body.thinks),
+        response_format=body.response_format,
+        tools=body.chat_tools,
+        tool_choice=body.chat_tool_choice,
+        parallel_tool_calls=not (body.tool_choice and body.tool_choice.disable_parallel_tool_use),
     )
 
 
@@ -71,12 +86,12 @@ class _Answer(StreamedAnswer):
         self,
         service: Service,
         run: Run,
-        chat: Any,
+        order: Order,
         body: schemas.MessagesRequest,
         sources: Sources,
         citer: Citer,
     ) -> None:
-        super().__init__(service, run, chat)
+        super().__init__(service, run, order.body, order.tools)
         self._stops = body.stop_sequences or ()
         self._sources, self._citer = sources, citer
         self._splitter = SentenceSplitter()
@@ -94,24 +109,40 @@ class _Answer(StreamedAnswer):
     async def whole(self, generations: Sequence[Generation]) -> answers.MessageResponse:
         """The message with all its blocks."""
         [generation] = generations
-        text, blocks = generation.text, [answers.AnswerBlock(text=generation.text)]
+        answer = self._answer(0, generation)
+        thought = [answers.ThinkingBlock.of(answer.reasoning)] if answer.reasoning else []
+        calls = [
+            answers.ToolUseBlock(id=call.id, name=call.name, input=json.loads(call.arguments))
+            for call in answer.tool_calls
+        ]
+        blocks = [answers.AnswerBlock(text=answer.text)] if answer.text or not thought + calls else []
         if self._citer.is_on:
-            blocks = list(_merged(await self._blocks(text, 0, self._splitter.split(text))))
-        return await self._ended(generation, blocks)
+            blocks = list(_merged(await self._blocks(answer.text, 0, self._splitter.split(answer.text))))
+        return await self._ended(generation, [*thought, *blocks, *calls], len(calls))
 
     def begin(self) -> str:
         """The record that opens the message."""
         return self._events.begin(self._opening)
 
-    async def tell(self, item: RunEvent) -> str:
-        """Of one event; where there is something to cite, text waits until its sentence is whole."""
-        if item.event.kind != "text" or not self._citer.is_on:
-            return await super().tell(item)
-        self._written += item.event.data["text"]
+    async def _pieces(self, choice: int, pieces: Sequence[Piece]) -> str:
+        """Of content and calls; where there is something to cite, text waits until its sentence is whole."""
+        if not self._citer.is_on:
+            return await super()._pieces(choice, pieces)
+        records = ""
+        for piece in pieces:
+            if isinstance(piece, str):
+                self._written += piece
+                begin = self._sent
+                whole = self._splitter.completed(self._written[begin:])
+                records += await self._tell_spans([(begin + a, begin + b) for a, b in whole])
+            else:
+                records += await self._tell_rest() + await super()._pieces(choice, [piece])
+        return records
+
+    async def _tell_rest(self) -> str:
+        """The blocks of sentences that nothing will be added to."""
         begin = self._sent
-        return await self._tell_spans(
-            [(begin + a, begin + b) for a, b in self._splitter.completed(self._written[begin:])]
-        )
+        return await self._tell_spans([(begin + a, begin + b) for a, b in self._splitter.split(self._written[begin:])])
 
     async def _tell_spans(self, spans: Sequence[Span]) -> str:
         """The blocks of sentences that are whole."""
@@ -122,13 +153,18 @@ class _Answer(StreamedAnswer):
     def _text(self, choice: int, text: str) -> str:
         return self._events.block(answers.AnswerBlock(text=text))
 
+    def _reasoning(self, choice: int, text: str) -> str:
+        return self._events.thinking(text)
+
+    def _call(self, choice: int, place: int, call: ToolCall) -> str:
+        return self._events.call(call)
+
     def _event(self, choice: int, kind: str, data: Any) -> str:
         return ""  # requests cannot ask for any
 
     async def _finish(self, choice: int, generation: Generation) -> str:
-        begin = self._sent
-        rest = await self._tell_spans([(begin + a, begin + b) for a, b in self._splitter.split(self._written[begin:])])
-        return rest + self._events.finish(await self._ended(generation, []))
+        ended = await self._ended(generation, [], len(self._calls[choice]))
+        return await self._tell_rest() + self._events.finish(ended)
 
     def close(self) -> None:
         """Ends the checks of citations."""
@@ -147,11 +183,12 @@ class _Answer(StreamedAnswer):
             begin = end
         return blocks
 
-    async def _ended(self, generation: Generation, blocks: list[answers.AnswerBlock]) -> answers.MessageResponse:
+    async def _ended(self, generation: Generation, blocks: list[Any], num_calls: int) -> answers.MessageResponse:
         counted = usage([generation])
         cached = counted.prompt_tokens_details.cached_tokens
         stop = stop_string(generation, self._stops, self._service.engine.prompts.tokenizer)
-        ended: answers.StopReason = "end_turn" if generation.finish_reason == "stop" else "max_tokens"
+        stopped: answers.StopReason = "tool_use" if num_calls else "end_turn"
+        ended = stopped if generation.finish_reason == "stop" else "max_tokens"
         return self._opening.model_copy(
             update={
                 "content": blocks,

@@ -7,7 +7,8 @@ from functools import partial
 from ewe.errors import InvalidRequestError
 from ewe.server.citer import Quote
 from ewe.server.schemas import anthropic_answers as answers
-from ewe.server.schemas import anthropic_schemas as schemas
+from ewe.server.schemas import anthropic_blocks as blocks
+from ewe.server.schemas.anthropic_schemas import InputMessage
 from ewe.server.schemas.common import Document
 from ewe.types import Passage
 
@@ -43,10 +44,10 @@ class Sources:
     Raises InvalidRequestError for more parts to cite than MOST_PARTS.
     """
 
-    def __init__(self, messages: Sequence[schemas.InputMessage]) -> None:
-        blocks = [block for message in messages for block in message.blocks]
-        results = [block for block in blocks if isinstance(block, schemas.SearchResultBlock)]
-        documents = [block for block in blocks if isinstance(block, schemas.DocumentBlock)]
+    def __init__(self, messages: Sequence[InputMessage]) -> None:
+        brought = [block for message in messages for block in message.blocks]
+        results = [block for block in brought if isinstance(block, blocks.SearchResultBlock)]
+        documents = [block for block in brought if isinstance(block, blocks.DocumentBlock)]
         self._sources = [
             *(_search_result(index, block) for index, block in enumerate(results)),
             *(_document(index, block) for index, block in enumerate(documents)),
@@ -87,7 +88,7 @@ class Sources:
                 yield f"{source.id} {number}", source, part
 
 
-def _search_result(index: int, block: schemas.SearchResultBlock) -> _Source:
+def _search_result(index: int, block: blocks.SearchResultBlock) -> _Source:
     def point(number: int, quoted: str) -> answers.Location:
         return answers.SearchResultLocation(
             cited_text=block.content[number].text,
@@ -102,9 +103,9 @@ def _search_result(index: int, block: schemas.SearchResultBlock) -> _Source:
     return _Source(f"search_result-{index}", block.title, block.source, parts, block.may_be_cited)
 
 
-def _document(index: int, block: schemas.DocumentBlock) -> _Source:
+def _document(index: int, block: blocks.DocumentBlock) -> _Source:
     source = block.source
-    if isinstance(source, schemas.PlainTextSource):
+    if isinstance(source, blocks.PlainTextSource):
         parts: tuple[_Part, ...] = (_Part(source.data, partial(_in_text, index, block.title, source.data)),)
     else:
         texts = [source.content] if isinstance(source.content, str) else [part.text for part in source.content]

@@ -22,6 +22,7 @@ from ewe.server import (
     embed_rerank,
     operation,
     responses,
+    stored_responses,
     verify_text,
 )
 from ewe.server.batch_runner import BatchRunner
@@ -43,7 +44,16 @@ if TYPE_CHECKING:
 _ROUTERS = (
     *(
         module.router
-        for module in (operation, chat, completions, responses, anthropic_messages, cohere_chat, embed_rerank)
+        for module in (
+            operation,
+            chat,
+            completions,
+            responses,
+            stored_responses,
+            anthropic_messages,
+            cohere_chat,
+            embed_rerank,
+        )
     ),
     operation.tokens_router,
     verify_text.router,

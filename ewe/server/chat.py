@@ -1,6 +1,5 @@
 """/v1/chat/completions."""
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -15,10 +14,12 @@ from ewe.server.ignored import RequestRoute
 from ewe.server.orders import Order
 from ewe.server.schemas import chat_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
+from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.streaming import respond
 from ewe.text.conversation import question_of, texts_of, topic_of
 from ewe.text.json_schema import check_schema
-from ewe.text.tool_calls.use import Piece, ToolUse, with_id
+from ewe.text.tool_calls.tools import ToolRequest
+from ewe.text.tool_calls.use import ToolUse
 from ewe.types import Generation, ToolCall
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
@@ -30,26 +31,31 @@ router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 async def create_chat_completion(body: schemas.ChatRequest, request: Request) -> Response:
     """Goes on with a conversation; with `stream` text is sent as it becomes final, or as drafts with revisions."""
     service = service_of(request)
-    tools = _tool_use(service, body)
-    run = await service.begin(request, chat_order(body, tools))
-    return await respond(request, run, _ChatAnswer(service, run, body, tools), body.stream)
+    order = chat_order(service, body)
+    run = await service.begin(request, order)
+    return await respond(request, run, _ChatAnswer(service, run, body, order.tools), body.stream)
 
 
-def _tool_use(service: Service, body: schemas.ChatRequest) -> ToolUse | None:
+def tool_use(service: Service, body: SamplingRequest, request: ToolRequest | None) -> ToolUse | None:
+    """How the model may call the tools of a request; raises RefusedError, InvalidRequestError."""
     template = service.engine.prompts.chat_template
-    tools = template.tool_use(body.tool_request, service.settings.tool_parser, body.json_schema)
+    tools = template.tool_use(request, service.settings.tool_parser, body.json_schema)
     if tools is not None and body.json_schema is not None:
         check_schema(body.json_schema, f"{body.format_field}: ")  # the engine gets one grammar of both, and names tools
+    if tools is not None and body.grammar is not None:
+        raise RefusedError(
+            400, "structured_outputs beside tools: only JSON is supported yet", param="structured_outputs"
+        )
     if tools is not None and body.ewe.stream == "draft":
         # What looks like the beginning of a call may still become content, and the other way round.
         raise RefusedError(400, 'ewe.stream: "draft" beside tools is not supported yet', param="ewe.stream")
     return tools
 
 
-def chat_order(body: schemas.ChatRequest, tools: ToolUse | None = None) -> Order:
-    """What a conversation asks of the engine."""
-    messages = [message.for_template for message in body.messages]
-    thinking = False if has_grammar(body.json_schema, tools) else schemas.thinking_of(body.chat_template_kwargs)
+def chat_order(service: Service, body: schemas.ChatRequest) -> Order:
+    """What a conversation asks of the engine; raises RefusedError, InvalidRequestError."""
+    messages, tools = [message.for_template for message in body.messages], tool_use(service, body, body.tool_request)
+    thinking = False if has_grammar(tools, body.json_schema, body.grammar) else body.thinks
     return Order(
         body=body,
         prompts=lambda chats: [chats.chat_prompt(messages, tools, thinking)],
@@ -68,10 +74,8 @@ class _ChatAnswer(ChunkedAnswer):
     form, id_prefix, chunk_object = schemas.ChatResponse, "chatcmpl", "chat.completion.chunk"
 
     def __init__(self, service: Service, run: Run, body: schemas.ChatRequest, tools: ToolUse | None) -> None:
-        super().__init__(service, run, body)
+        super().__init__(service, run, body, tools)
         self._wants_logprobs = body.logprobs
-        self._tools = tools
-        self._readers = [tools.reader() for _ in range(run.num_choices)] if tools is not None else []
 
     def begin(self) -> str:
         """A chunk for every choice that says who speaks."""
@@ -80,8 +84,8 @@ class _ChatAnswer(ChunkedAnswer):
 
     async def _whole_choice(self, index: int, generation: Generation) -> schemas.ChatChoice:
         logprobs = await self._logprobs(generation)
-        answer = generation if self._tools is None else self._tools.read(generation)
-        calls = [_answer_call(call) for call in answer.tool_calls]
+        answer = self._answer(index, generation)
+        calls = [answer_call(call) for call in answer.tool_calls]
         return schemas.ChatChoice(
             index=index,
             message=schemas.AnswerMessage(
@@ -95,41 +99,22 @@ class _ChatAnswer(ChunkedAnswer):
         )
 
     def _text(self, choice: int, text: str) -> str:
-        """The chunks of text: with tools it may be content, calls, both or, for now, nothing."""
-        if not self._readers:
-            return self._chunks(choice, [text])
-        num_calls = self._readers[choice].num_calls
-        return self._chunks(choice, self._readers[choice].feed(text), num_calls)
+        return self._chunk([_choice(choice, {"content": text})])
 
     def _reasoning(self, choice: int, text: str) -> str:
         return self._chunk([_choice(choice, {"reasoning_content": text})])
 
-    async def _finish(self, choice: int, generation: Generation) -> str:
-        rest = ""
-        if self._readers:
-            num_calls = self._readers[choice].num_calls
-            rest = self._chunks(choice, self._readers[choice].finish(), num_calls)
-        return rest + await super()._finish(choice, generation)
-
-    def _chunks(self, choice: int, pieces: Sequence[Piece], num_calls: int = 0) -> str:
-        """The chunks of content and calls; num_calls: how many calls were sent before."""
-        deltas: list[dict[str, Any]] = []
-        for piece in pieces:
-            if isinstance(piece, str):
-                deltas.append({"content": piece})
-                continue
-            call = _answer_call(with_id(piece)).model_dump()
-            first = {**call, "index": num_calls, "function": {"name": piece.name, "arguments": ""}}
-            rest = {"index": num_calls, "function": {"arguments": piece.arguments}}
-            deltas += [{"tool_calls": [first]}, {"tool_calls": [rest]}]
-            num_calls += 1
-        return "".join(self._chunk([_choice(choice, delta)]) for delta in deltas)
+    def _call(self, choice: int, place: int, call: ToolCall) -> str:
+        """Two chunks: its name, then its arguments."""
+        told = answer_call(call).model_dump()
+        first = {**told, "index": place, "function": {"name": call.name, "arguments": ""}}
+        rest = {"index": place, "function": {"arguments": call.arguments}}
+        return "".join(self._chunk([_choice(choice, {"tool_calls": [part]})]) for part in (first, rest))
 
     async def _last_choice(self, index: int, generation: Generation) -> dict[str, Any]:
         cited = citations(generation)
-        num_calls = self._readers[index].num_calls if self._readers else 0
         delta = {"annotations": cited} if cited else {}
-        return _choice(index, delta, _reason(generation, num_calls), await self._logprobs(generation))
+        return _choice(index, delta, _reason(generation, len(self._calls[index])), await self._logprobs(generation))
 
     async def _logprobs(self, generation: Generation) -> schemas.ChatLogprobs | None:
         if not self._wants_logprobs:
@@ -144,7 +129,8 @@ def _reason(generation: Generation, num_calls: int) -> Literal["stop", "length",
     return "tool_calls" if num_calls and reason == "stop" else reason
 
 
-def _answer_call(call: ToolCall) -> schemas.AnswerToolCall:
+def answer_call(call: ToolCall) -> schemas.AnswerToolCall:
+    """A call as answers have it."""
     return schemas.AnswerToolCall(id=call.id, function=schemas.AnswerFunction(name=call.name, arguments=call.arguments))
 
 

@@ -15,6 +15,7 @@ from ewe.server.schemas.common import AnswerModel, Usage
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.sse import record
 from ewe.server.streaming import StreamedAnswer
+from ewe.text.tool_calls.use import ToolUse
 from ewe.types import Generation
 
 
@@ -25,8 +26,8 @@ class ChunkedAnswer(StreamedAnswer):
     id_prefix: str
     chunk_object: str
 
-    def __init__(self, service: Service, run: Run, body: SamplingRequest) -> None:
-        super().__init__(service, run, body)
+    def __init__(self, service: Service, run: Run, body: SamplingRequest, tools: ToolUse | None = None) -> None:
+        super().__init__(service, run, body, tools)
         self._wants_usage, self._wants_usage_so_far = body.wants_usage, body.wants_usage_so_far
         self._head = {
             "id": f"{self.id_prefix}-{uuid.uuid4().hex}",

@@ -12,8 +12,8 @@ from ewe.server.bridge import Run
 from ewe.server.engine_service import Service
 from ewe.server.fair_queue import LARGE
 from ewe.server.pacing import Turn
-from ewe.server.streaming import Cancellation
 from ewe.server.text_verifiers import InParts, TextVerifier
+from ewe.server.thread_work import Cancellation
 from ewe.text.check_result import CheckedSentence
 from ewe.text.sentences import Span
 from ewe.types import Passage, Sentence, Verdict, VerificationRequest, VerificationResult

@@ -2,47 +2,49 @@
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
 from ewe.server.answers import stop_string, supporting, usage
 from ewe.server.bridge import Run
-from ewe.server.chat import chat_order
+from ewe.server.chat import answer_call, chat_order
 from ewe.server.citer import Citer
 from ewe.server.engine_service import Service, service_of
 from ewe.server.error_forms import COHERE
 from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
-from ewe.server.orders import passages_of
+from ewe.server.orders import Order, passages_of
 from ewe.server.pacing import turn_of
 from ewe.server.schemas import cohere_schemas as schemas
-from ewe.server.schemas.chat_schemas import NO_THINKING, ChatRequest, Message
+from ewe.server.schemas.chat_schemas import ChatRequest, TemplateOptions
 from ewe.server.schemas.common import EVENT_STREAM
 from ewe.server.sse import record
 from ewe.server.streaming import StreamedAnswer, respond
-from ewe.types import Generation, Passage
+from ewe.types import Generation, Passage, ToolCall
 
 router = APIRouter(tags=["Cohere"], route_class=RequestRoute)
 _REASONS: dict[str, schemas.FinishReason] = {"stop": "COMPLETE", "timeout": "TIMEOUT"}
+_CHOICES: dict[str | None, Literal["none", "required"] | None] = {None: None, "NONE": "none", "REQUIRED": "required"}
 
 
 @router.post(COHERE, response_model=schemas.ChatResponse, responses={200: EVENT_STREAM, **schemas.ERRORS})
 async def create_cohere_chat(body: schemas.ChatRequest, request: Request) -> Response:
     """Goes on with a conversation; every sentence that a document or the datastore bears out has a citation."""
-    service, order = service_of(request), chat_order(_chat(body))
+    service = service_of(request)
+    order = chat_order(service, _chat(body))
     run = await service.begin(request, order)
     passages = passages_of(order.body.documents) if body.wants_citations else ()
     citer = Citer(service, run, turn_of(request.scope), order.question, passages)
-    return await respond(request, run, _Answer(service, run, order.body, body, citer), body.stream)
+    return await respond(request, run, _Answer(service, run, order, body, citer), body.stream)
 
 
 def _chat(body: schemas.ChatRequest) -> ChatRequest:
     """The same request in OpenAI's form."""
-    return ChatRequest(
+    return ChatRequest.of_other_form(
         model=body.model,
-        messages=[Message(role=role, content=text) for role, text in body.conversation],
-        documents=body.memory_documents or None,  # type: ignore[arg-type]  # a list of one of the kinds it takes
+        messages=[message.in_openai_form for message in body.messages],
+        documents=body.memory_documents or None,
         max_tokens=body.max_tokens,
         stop=body.stop_sequences or None,
         temperature=body.temperature,
@@ -55,28 +57,40 @@ def _chat(body: schemas.ChatRequest) -> ChatRequest:
         memory=body.memory,
         cache_salt=body.cache_salt,
         ewe=body.ewe,
-        chat_template_kwargs=None if body.thinking is None else NO_THINKING,
+        chat_template_kwargs=TemplateOptions(enable_thinking=body.thinks),
+        response_format=body.chat_format,
+        tools=body.chat_tools,
+        tool_choice=_CHOICES[body.tool_choice],
     )
 
 
 class _Answer(StreamedAnswer):
-    def __init__(self, service: Service, run: Run, chat: Any, body: schemas.ChatRequest, citer: Citer) -> None:
-        super().__init__(service, run, chat)
+    def __init__(self, service: Service, run: Run, order: Order, body: schemas.ChatRequest, citer: Citer) -> None:
+        super().__init__(service, run, order.body, order.tools)
         self._body, self._citer = body, citer
         self._id = str(uuid.uuid4())
+        self._open, self._number = "", -1  # which content is open, and the number of the last one
 
     async def whole(self, generations: Sequence[Generation]) -> schemas.ChatResponse:
         """The answer with its citations."""
         [generation] = generations
-        counted = usage([generation])
+        counted, answer = usage([generation]), self._answer(0, generation)
         tokens = schemas.Tokens(input_tokens=counted.prompt_tokens, output_tokens=counted.completion_tokens)
         stop = stop_string(generation, self._body.stop_sequences or (), self._service.engine.prompts.tokenizer)
         reason = _REASONS.get(generation.finish_reason, "MAX_TOKENS")
+        if answer.tool_calls and reason == "COMPLETE":
+            reason = "TOOL_CALL"
+        content: list[schemas.ThinkingContent | schemas.TextContent] = []
+        if answer.reasoning:
+            content.append(schemas.ThinkingContent(thinking=answer.reasoning))
+        if answer.text or not answer.tool_calls:
+            content.append(schemas.TextContent(text=answer.text))
         return schemas.ChatResponse(
             id=self._id,
             finish_reason=reason if stop is None else "STOP_SEQUENCE",
             message=schemas.AnswerMessage(
-                content=[schemas.TextContent(text=generation.text)],
+                content=content or None,
+                tool_calls=[answer_call(call) for call in answer.tool_calls] or None,
                 citations=await self._citations(generation) or None,
             ),
             usage=schemas.ChatUsage(billed_units=tokens, tokens=tokens),
@@ -98,31 +112,61 @@ class _Answer(StreamedAnswer):
             sources = [schemas.DocumentSource(id=name, document=document) for name, document in cited.items()]
             if sources:
                 span = {"start": sentence.start, "end": sentence.end, "text": sentence.text}
-                citations.append(schemas.Citation(**span, sources=sources))
+                place = int(bool(generation.reasoning))
+                citations.append(schemas.Citation(**span, content_index=place, sources=sources))
         return citations
 
     def begin(self) -> str:
-        """The records that open the message and its one content."""
+        """The record that opens the message."""
         message = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
-        opened = _record("message-start", id=self._id, delta={"message": message})
-        return opened + _content("content-start", {"type": "text", "text": ""})
+        return _record("message-start", id=self._id, delta={"message": message})
 
     def _text(self, choice: int, text: str) -> str:
-        return _content("content-delta", {"text": text})
+        return self._content("text", text)
+
+    def _reasoning(self, choice: int, text: str) -> str:
+        return self._content("thinking", text)
+
+    def _call(self, choice: int, place: int, call: ToolCall) -> str:
+        told = answer_call(call).model_dump()
+        first = {**told, "function": {"name": call.name, "arguments": ""}}
+        rest = {"function": {"arguments": call.arguments}}
+        return (
+            self._close()
+            + _record("tool-call-start", index=place, delta={"message": {"tool_calls": first}})
+            + _record("tool-call-delta", index=place, delta={"message": {"tool_calls": rest}})
+            + _record("tool-call-end", index=place)
+        )
+
+    def _content(self, kind: str, text: str) -> str:
+        """The records of a piece of content, which opens where another kind or none is open."""
+        opened = ""
+        if self._open != kind:
+            opened = self._close()
+            self._open, self._number = kind, self._number + 1
+            opened += self._told("content-start", {"type": kind, kind: ""})
+        return opened + (self._told("content-delta", {kind: text}) if text else "")
+
+    def _close(self) -> str:
+        """The record that closes the content that is open."""
+        ended = _record("content-end", index=self._number) if self._open else ""
+        self._open = ""
+        return ended
+
+    def _told(self, kind: str, content: dict[str, Any]) -> str:
+        return _record(kind, index=self._number, delta={"message": {"content": content}})
 
     def _event(self, choice: int, kind: str, data: Any) -> str:
         return ""  # requests cannot ask for any
 
     async def _finish(self, choice: int, generation: Generation) -> str:
         answer = await self.whole([generation])
-        records = ""
+        records = "" if self._open == "text" or self._calls[choice] else self._content("text", "")
         for index, citation in enumerate(answer.message.citations or ()):
             records += _record("citation-start", index=index, delta={"message": {"citations": citation}})
             records += _record("citation-end", index=index)
         delta = {"finish_reason": answer.finish_reason, "usage": answer.usage}
-        return (
-            records + _record("content-end", index=0) + _record("message-end", id=self._id, delta=delta, ewe=answer.ewe)
-        )
+        return records + self._close() + _record("message-end", id=self._id, delta=delta, ewe=answer.ewe)
 
     def close(self) -> None:
         """Ends the checks of citations."""
@@ -137,10 +181,6 @@ def _shown(passage: Passage) -> dict[str, Any]:
     """A passage of the datastore as a document."""
     fields = {"id": passage.id, "title": passage.title, "text": passage.text, "url": passage.url}
     return {name: value for name, value in fields.items() if value}
-
-
-def _content(kind: str, content: dict[str, Any]) -> str:
-    return _record(kind, index=0, delta={"message": {"content": content}})
 
 
 def _record(kind: str, **fields: Any) -> str:

@@ -18,7 +18,7 @@ from ewe.server.pacing import Turn, turn_of
 from ewe.server.schemas import embed_rerank_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES
 from ewe.server.served_models import ReadingModel, SentenceModels, counted, name_of
-from ewe.server.streaming import Cancellation, run_in_thread
+from ewe.server.thread_work import Cancellation, run_in_thread
 
 _Batch = TypeVar("_Batch")
 _Read = TypeVar("_Read")

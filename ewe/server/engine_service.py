@@ -31,6 +31,7 @@ from ewe.server.metrics import Metrics, RunMeter
 from ewe.server.order_checks import checked_documents, sampling_params
 from ewe.server.orders import Order
 from ewe.server.pacing import ANSWER_PATHS, end_turn
+from ewe.server.response_store import ResponseStore
 from ewe.server.served_engine import ServedEngine
 from ewe.server.served_models import ModelNames, no_model
 from ewe.server.settings import ServerSettings
@@ -65,6 +66,7 @@ class Service:
         self.tenants = Tenants(settings.users_per_key and len(settings.keys()) > 1)
         self.metrics = Metrics(self.status, self._memory_counts, lambda: self.admission.by_key, self._queued_counts)
         self.queues = WorkQueues(settings.max_queued_per_key)
+        self.responses = ResponseStore(settings.response_bytes)
         self._served: Served | None = None
         self._bridge: EventLoopBridge[EngineMessage] | None = None
         self._seen_keys = SeenKeys()
@@ -188,7 +190,8 @@ class Service:
             self._count_key(request.headers.get(SESSION_HEADER, ""), await request.json())
         except SchemaError as error:
             run.close()
-            field = body.format_field if order.tools is None else "tools"
+            form = "structured_outputs" if body.grammar is not None else body.format_field
+            field = form if order.tools is None else "tools"
             raise RefusedError(400, str(error), param=field, code="invalid_json_schema") from error
         except BaseException:
             run.close()

@@ -8,7 +8,7 @@ from typing import Any
 from ewe.server.schemas.common import ErrorBody, ErrorDetail
 from ewe.server.sse import DONE, record
 
-ANTHROPIC, COHERE = "/v1/messages", "/v2/chat"
+ANTHROPIC, COUNT_TOKENS, COHERE = "/v1/messages", "/v1/messages/count_tokens", "/v2/chat"
 """Paths of the routes whose clients are not OpenAI's."""
 
 _OF_ANTHROPIC = {
@@ -23,7 +23,7 @@ _OF_ANTHROPIC = {
 
 def error_body(path: str, status: int, detail: ErrorDetail) -> dict[str, Any]:
     """The body of an error for whoever asked this path."""
-    if path == ANTHROPIC:
+    if path.startswith(ANTHROPIC):
         kind = _OF_ANTHROPIC.get(status) or ("invalid_request_error" if status < 500 else "api_error")
         return {"type": "error", "error": {**detail.model_dump(), "type": kind}}
     if path == COHERE:

@@ -18,6 +18,19 @@ from ewe.server.schemas.common import ErrorDetail
 RETRY_AFTER_S = 2
 _MOST_PROBLEMS = 16  # of one request that an answer tells
 _LONGEST_TOLD = 500  # characters of one problem
+_NAMES_OF_TYPES = frozenset(
+    {
+        "str",
+        "int",
+        "float",
+        "Document",
+        "TextPart",
+        "InputMessage",
+        "FunctionCall",
+        "FunctionCallOutput",
+        "ReasoningItem",
+    }
+)
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 
@@ -149,7 +162,7 @@ def _not_json(reason: str) -> RefusedError:
 def _field_name(location: tuple[int | str, ...]) -> str:
     """`messages.0.content` from a location; names of types, which pydantic adds for alternatives, are left out."""
     parts = [str(part) for part in location if isinstance(part, int) or str(part).isidentifier()]
-    plain = [part for part in parts if part not in ("str", "int", "float", "Document", "TextPart")]
+    plain = [part for part in parts if part not in _NAMES_OF_TYPES]
     return ".".join(plain[1:] if plain[:1] in (["body"], ["query"]) else plain)
 
 

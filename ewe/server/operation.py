@@ -9,12 +9,15 @@ from ewe.server import VERSION
 from ewe.server.admission import check_prompt_texts
 from ewe.server.engine_service import Service, key_of, service_of
 from ewe.server.ignored import RequestRoute
+from ewe.server.orders import tool_texts
 from ewe.server.schemas import operation_schemas as schemas
 from ewe.server.schemas.chat_schemas import Message, thinking_of
 from ewe.server.schemas.common import ERROR_RESPONSES
 from ewe.server.served_engine import ServedEngine
-from ewe.server.streaming import run_in_thread
+from ewe.server.thread_work import run_in_thread
 from ewe.text.conversation import texts_of
+from ewe.text.tool_calls.tools import ToolRequest
+from ewe.text.tool_calls.use import ToolUse
 
 router = APIRouter(tags=["Operation"], responses=ERROR_RESPONSES)
 tokens_router = APIRouter(tags=["vLLM"], route_class=RequestRoute, responses=ERROR_RESPONSES)
@@ -87,7 +90,10 @@ async def tokenize(body: schemas.TokenizeRequest, request: Request) -> schemas.T
     engine = service.engine
     field, texts = ("prompt", [body.prompt or ""]) if body.messages is None else ("messages", _texts(body.messages))
     check_prompt_texts(texts, service.settings.max_prompt_bytes, service.max_model_len, field)
-    ids = await run_in_thread(request, service.queues.tokens, lambda _: _token_ids(engine, body))
+    offered = ToolRequest.from_openai([tool.model_dump() for tool in body.tools or ()])
+    tools = engine.prompts.chat_template.tool_use(offered, service.settings.tool_parser)
+    check_prompt_texts(tool_texts(tools), service.settings.max_prompt_bytes, service.max_model_len, "tools")
+    ids = await run_in_thread(request, service.queues.tokens, lambda _: _token_ids(engine, body, tools))
     return schemas.TokenizeResponse(
         count=len(ids),
         max_model_len=service.max_model_len,
@@ -110,11 +116,12 @@ def _texts(messages: Sequence[Message]) -> list[str]:
     return texts_of([message.for_template for message in messages])
 
 
-def _token_ids(engine: ServedEngine, body: schemas.TokenizeRequest) -> list[int]:
+def _token_ids(engine: ServedEngine, body: schemas.TokenizeRequest, tools: ToolUse | None) -> list[int]:
     if body.messages is not None:
         return engine.tokenizing.encode(
             engine.prompts.apply_chat_template(
                 [message.for_template for message in body.messages],
+                tools,
                 thinking=thinking_of(body.chat_template_kwargs),
             ),
             body.add_special_tokens is True,

@@ -37,8 +37,9 @@ class ServerSettings(Settings):
     the model's tool calls are read (auto: as its chat template or its tokenizer suggests; none: requests with tools are
     refused). tracing: whether spans go to OpenTelemetry's collector, which its own variables name. batch_folder: where
     files and batches are kept (None: there are none); batch_bytes: the most that one key may keep there;
-    batch_concurrency: requests of all batches under way. engine_process: whether `ewe serve` gives the engine a process
-    of its own, so that HTTP takes no time from its steps.
+    batch_concurrency: requests of all batches under way. response_bytes: how much of finished responses is kept in
+    memory for each key, so that others can follow them (0: nothing is). engine_process: whether `ewe serve` gives the
+    engine a process of its own, so that HTTP takes no time from its steps.
     """
 
     host: str = "127.0.0.1"
@@ -72,6 +73,7 @@ class ServerSettings(Settings):
     batch_folder: Path | None = None
     batch_bytes: int = Field(4 << 30, gt=0)
     batch_concurrency: int = Field(8, gt=0)
+    response_bytes: int = Field(64 << 20, ge=0)
     engine_process: bool = False
 
     @field_validator("served_model_name", mode="before")

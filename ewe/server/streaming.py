@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,15 +16,18 @@ from ewe.server.answers import check_finished, ewe_result
 from ewe.server.bridge import Run, RunEvent
 from ewe.server.engine_service import Service, service_of
 from ewe.server.error_responses import RefusedError, refusal_of
-from ewe.server.fair_queue import LARGE, FairQueue, holder_of, tenant_of
+from ewe.server.fair_queue import LARGE
 from ewe.server.logprobs import Piece, token_pieces
 from ewe.server.schemas.common import AnswerModel
 from ewe.server.schemas.ewe_result import EweResult
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.sse import DEATH, DONE, PING, comment
 from ewe.server.stream_parts import Part, StreamParts
+from ewe.server.thread_work import unless_gone
 from ewe.text.jsonable import jsonable
-from ewe.types import Generation
+from ewe.text.tool_calls.use import Piece as TextPiece
+from ewe.text.tool_calls.use import ToolUse, with_id
+from ewe.types import Generation, ToolCall
 
 _T = TypeVar("_T")
 
@@ -34,15 +37,18 @@ _log = logging.getLogger("ewe.server")
 class StreamedAnswer(ABC):
     """What is said of a run: all at once, or record by record; each call gives records, or nothing.
 
-    closing: what follows the last record.
+    closing: what follows the last record. tools: what the answers may call; their calls are no text.
     """
 
     closing = DONE
 
-    def __init__(self, service: Service, run: Run, body: SamplingRequest) -> None:
+    def __init__(self, service: Service, run: Run, body: SamplingRequest, tools: ToolUse | None = None) -> None:
         self._service = service
         self._run = run
         self._parts = StreamParts(body.ewe)
+        self._tools = tools
+        self._readers = [tools.reader() for _ in range(run.num_choices)] if tools is not None else []
+        self._calls: list[list[ToolCall]] = [[] for _ in range(run.num_choices)]  # those that the stream has told
 
     @abstractmethod
     async def whole(self, generations: Sequence[Generation]) -> AnswerModel:
@@ -56,8 +62,9 @@ class StreamedAnswer(ABC):
         """Of one event; raises RefusedError where the answer came to nothing."""
         if item.event.kind == "finish":
             check_finished(item.event.generation, self._run.own_deadline)
-            return await self._finish(item.choice, item.event.generation)
-        return "".join([self._part(item.choice, part) for part in self._parts.of(item)])
+            rest = self._readers[item.choice].finish() if self._readers else ()
+            return await self._pieces(item.choice, rest) + await self._finish(item.choice, item.event.generation)
+        return "".join([await self._part(item.choice, part) for part in self._parts.of(item)])
 
     def end(self) -> str:
         """After the last event."""
@@ -70,20 +77,45 @@ class StreamedAnswer(ABC):
     def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Lets go of what was needed to tell it."""
 
-    def _part(self, choice: int, part: Part) -> str:
+    async def _part(self, choice: int, part: Part) -> str:
         if part.comment:
             return comment(part.comment)
         if part.reasoning:
             return self._reasoning(choice, part.reasoning)
-        return self._event(choice, part.event, jsonable(part.data)) if part.event else self._text(choice, part.delta)
+        if part.event:
+            return self._event(choice, part.event, jsonable(part.data))
+        # With tools text may be content, calls, both or, for now, nothing.
+        return await self._pieces(choice, self._readers[choice].feed(part.delta) if self._readers else (part.delta,))
+
+    async def _pieces(self, choice: int, pieces: Sequence[TextPiece]) -> str:
+        """Of pieces of content and of whole calls."""
+        records = ""
+        for piece in pieces:
+            if isinstance(piece, str):
+                records += self._text(choice, piece)
+            else:
+                self._calls[choice].append(with_id(piece))
+                records += self._call(choice, len(self._calls[choice]) - 1, self._calls[choice][-1])
+        return records
+
+    def _answer(self, choice: int, generation: Generation) -> Generation:
+        """The answer with its calls taken out of its text; those that the stream has told are the same."""
+        if self._tools is None:
+            return generation
+        read = self._tools.read(generation)
+        return replace(read, tool_calls=tuple(self._calls[choice]) or read.tool_calls)
 
     @abstractmethod
     def _text(self, choice: int, text: str) -> str:
         """Of text that goes on where the text ends."""
 
     def _reasoning(self, choice: int, text: str) -> str:
-        """Of what the model reasons before it answers; a comment where the form has no place for it."""
-        return comment("reasoning")
+        """Of what the model reasons before it answers."""
+        raise NotImplementedError  # only what knows no conversations has no place for it, and asks for none
+
+    def _call(self, choice: int, place: int, call: ToolCall) -> str:
+        """Of a call, the `place`-th of the choice."""
+        raise NotImplementedError  # only who takes tools gets calls
 
     @abstractmethod
     def _event(self, choice: int, kind: str, data: Any) -> str:
@@ -157,27 +189,6 @@ async def respond(request: Request, run: Run, answer: StreamedAnswer, streams: b
         answer.close()
 
 
-async def unless_gone(request: Request, work: asyncio.Future[_T], timeout_s: float | None = None) -> _T:
-    """What the work gives; it is cancelled, with RefusedError, if the client hangs up or the time is over before."""
-    gone = asyncio.ensure_future(_wait_for_disconnect(request))
-    try:
-        either: set[asyncio.Future[Any]] = {work, gone}
-        await asyncio.wait(either, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        if work.done():
-            return work.result()
-        if gone.done():
-            raise RefusedError(499, "the client has gone")
-        raise RefusedError(503, f"this took longer than {timeout_s:g} s", code="deadline", may_retry=False)
-    finally:
-        work.cancel()
-        gone.cancel()
-
-
-async def _wait_for_disconnect(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
 async def _records(run: Run, answer: StreamedAnswer, ping_s: float) -> AsyncIterator[str]:
     """The records of a run; an error after the first is told in the stream, which then ends."""
     chunk = answer.begin() or PING  # at once: nobody has to wait for the first text to see that it goes on
@@ -198,36 +209,3 @@ async def _records(run: Run, answer: StreamedAnswer, ping_s: float) -> AsyncIter
         refused = refusal_of(error)
         chunk += (DEATH if refused.code == "engine_dead" else "") + answer.fail(refused)
     yield chunk + answer.closing
-
-
-class Cancellation:
-    """Whether whoever waits for some work has gone; work that takes long asks now and then."""
-
-    def __init__(self) -> None:
-        self._gone = threading.Event()
-
-    def cancel(self) -> None:
-        """Nobody waits any more."""
-        self._gone.set()
-
-    def check(self) -> None:
-        """Raises RefusedError if nobody waits any more."""
-        if self._gone.is_set():
-            raise RefusedError(499, "the client has gone")
-
-    def batches(self, items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
-        """The items, so many at a time; raises RefusedError between two batches if nobody waits any more."""
-        for start in range(0, len(items), size):
-            self.check()
-            yield items[start : start + size]
-
-
-async def run_in_thread(request: Request, queue: FairQueue, work: Callable[[Cancellation], _T]) -> _T:
-    """What the work gives; raises RefusedError where there is no room, no time left, or nobody waits any more."""
-    service, cancellation = service_of(request), Cancellation()
-    with service.admission.work(holder_of(request.scope)):
-        running = queue.submit(tenant_of(request.scope), partial(work, cancellation))
-        try:
-            return await unless_gone(request, running, service.settings.deadline)
-        finally:
-            cancellation.cancel()

@@ -19,8 +19,8 @@ from ewe.server.orders import passages_of
 from ewe.server.pacing import Turn, turn_of
 from ewe.server.schemas import common as schemas
 from ewe.server.schemas.ewe_result import EweClaim, EweSource, Verdict
-from ewe.server.streaming import Cancellation, run_in_thread
 from ewe.server.text_verifiers import TextVerifier, TextVerifiers
+from ewe.server.thread_work import Cancellation, run_in_thread
 from ewe.text.check_result import CheckedText
 from ewe.types import Passage, VerificationRequest, VerificationResult
 

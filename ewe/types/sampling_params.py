@@ -24,8 +24,9 @@ class SamplingParams:
     temperature 0 is greedy, and less than 1e-5 becomes 0; top_k 0 or -1, top_p 1 and min_p 0 are off; logprobs: None
     for none, 0 for the chosen token's, n for the n likeliest besides; prompt_logprobs: the same for the prompt's
     tokens. logit_bias: token id -> value added to its logit. deadline_s: seconds after arrival at which the request
-    ends with what it has. json_schema: the text is JSON that satisfies this schema (needs llguidance; with "length" as
-    its end it is cut). None is the default of any of them. Raises InvalidRequestError for values out of range.
+    ends with what it has. json_schema: the text is JSON that satisfies this schema; grammar: it follows this one, in
+    llguidance's form of Lark (both need llguidance; with "length" as its end it is cut). None is the default of any of
+    them. Raises InvalidRequestError for values out of range.
     """
 
     max_tokens: int = 256
@@ -47,6 +48,7 @@ class SamplingParams:
     prompt_logprobs: int | None = None
     deadline_s: float | None = None
     json_schema: Mapping[str, Any] | None = None
+    grammar: str | None = None
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -72,6 +74,7 @@ class SamplingParams:
         _check(self.logprobs is None or self.logprobs >= 0, "logprobs must be 0 or more")
         _check(self.prompt_logprobs is None or self.prompt_logprobs >= 0, "prompt_logprobs must be 0 or more")
         _check(self.deadline_s is None or self.deadline_s > 0, "deadline_s must be over 0")
+        _check(self.json_schema is None or self.grammar is None, "json_schema and grammar: there can be one of them")
 
 
 @dataclass(frozen=True, slots=True)

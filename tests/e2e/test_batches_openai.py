@@ -59,7 +59,7 @@ def test_a_line_gives_what_the_endpoint_gives(shared: Server) -> None:
     for url, fields in (
         (CHAT, {"messages": [{"role": "user", "content": "Hello."}], "max_tokens": 5, "logprobs": True}),
         ("/v1/completions", {"prompt": ["a<|assistant|>", "b<|assistant|>"], "n": 2, "max_tokens": 3}),
-        ("/v1/responses", {"input": "Hello.", "max_output_tokens": 16}),
+        ("/v1/responses", {"input": "Hello.", "max_output_tokens": 16, "store": True}),
         ("/v1/responses", {"input": "Hello.", "max_output_tokens": 0}),
         ("/v1/embeddings", {"input": "Hello."}),
     ):
@@ -70,6 +70,19 @@ def test_a_line_gives_what_the_endpoint_gives(shared: Server) -> None:
         assert found["response"]["status_code"] == direct.status_code
         assert lasting(found["response"]["body"]) == lasting(direct.json())
         assert bool(batch.output_file_id) == (direct.status_code == 200)
+
+
+def test_responses_of_batches_are_stored_if_they_ask_for_it(shared: Server) -> None:
+    client = shared.client()
+    fields = {"input": "Hello.", "max_output_tokens": 16}
+    rows = [
+        json.dumps({"custom_id": name, "method": "POST", "url": "/v1/responses", "body": {**fields, **more}}) + "\n"
+        for name, more in (("kept", {"store": True}), ("not", {}))
+    ]
+    batch = ended(client, create(client, rows, "/v1/responses"))
+    found = {name: row["response"]["body"] for name, row in results(client, batch.output_file_id).items()}
+    assert client.responses.retrieve(found["kept"]["id"]).id == found["kept"]["id"]
+    assert found["not"]["store"] is False
 
 
 def lasting(value: Any) -> Any:

@@ -134,8 +134,8 @@ def test_a_conversation_goes_on_with_what_was_answered(client: Any) -> None:
 @pytest.mark.parametrize(
     ("more", "named"),
     [
-        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "array"}}}]}, "tools"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "tool_call_id"),
         ({"logprobs": True}, "logprobs"),
         ({"safety_mode": "STRICT"}, "safety_mode"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "image_url"),

@@ -185,12 +185,14 @@ def test_a_conversation_goes_on_with_what_was_answered(client: Any) -> None:
 @pytest.mark.parametrize(
     ("more", "named"),
     [
-        ({"tools": [{"name": "f", "input_schema": {"type": "object"}}]}, "tools"),
-        ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, "thinking"),
-        ({"extra_body": {"output_config": {"format": {"type": "json_schema", "schema": {}}}}}, "output_config"),
+        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "web_search_20250305"),
+        ({"extra_body": {"mcp_servers": [{"type": "url", "url": "x", "name": "y"}]}}, "MCP servers"),
+        ({"thinking": {"type": "between_tools"}}, "thinking"),
+        ({"extra_body": {"output_config": {"format": {"type": "grammar"}}}}, "output_config"),
         ({"extra_body": {"ewe": {"stream": "draft"}}}, "drafts"),
         ({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}, "messages"),
         ({"messages": [{"role": "user", "content": [RESULT]}]}, "needs a text"),
+        ({"messages": [{"role": "user", "content": "a"}] * 2048, "system": "b"}, "at most 2048"),
         ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "images"),
         ({"messages": [{"role": "user", "content": [document({"type": "url", "url": "x"})]}]}, "addresses"),
     ],

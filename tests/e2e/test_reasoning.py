@@ -227,37 +227,3 @@ def test_completions_keep_it_in_the_text(llm: LLM, url: str) -> None:
     prompt = llm.apply_chat_template(THINK, thinking=True)
     body = {"prompt": prompt, "max_tokens": 200, "add_special_tokens": False}
     assert http.post(f"{url}/v1/completions", json=body).json()["choices"][0]["text"] == ON
-
-
-# --- Forms that have no place for it
-
-
-@pytest.fixture(scope="module")
-def thinking_url() -> Iterator[str]:
-    def answer(prompt: str, num_units: int) -> str:
-        return OFF if "At once." in prompt else ON
-
-    with scripted_llm("may-think", answer, {"model": {"thinking": "on"}}) as opened:
-        with serving(create_app(opened)) as address:
-            yield address
-        wait_until_idle(opened)
-
-
-@pytest.mark.parametrize("path", ["responses", "messages", "chat"])
-@pytest.mark.parametrize("text", ["How is Lyon?", "At once. How is Lyon?"])
-def test_they_have_the_answer_alone(thinking_url: str, path: str, text: str) -> None:
-    messages = [{"role": "user", "content": text}]
-    off = {"thinking": {"type": "disabled"}} if text.startswith("At once") else {}
-    if path == "responses":
-        off = {"text": {"format": {"type": "text"}}} if off else {}
-        body, url = {"input": "How is Lyon?", **off}, f"{thinking_url}/v1/responses"
-    elif path == "messages":
-        body, url = {"messages": messages, "max_tokens": 200, **off}, f"{thinking_url}/v1/messages"
-    else:
-        body, url = {"messages": messages, **off}, f"{thinking_url}/v2/chat"
-    whole = http.post(url, json=body)
-    streamed = http.post(url, json={**body, "stream": True})
-    assert whole.status_code == streamed.status_code == 200
-    assert ANSWER in whole.text
-    assert THOUGHT not in whole.text + streamed.text
-    assert (": reasoning" in streamed.text) is (path == "responses" or not off)

@@ -141,6 +141,11 @@ def test_documents_fill_the_memory(responses: Any) -> None:
     [
         ({"tools": [{"type": "web_search"}]}, "tools"),
         ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input.0"),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]},
+            "input.0.content.0.type",
+        ),
         ({"text": {"format": {"type": "grammar"}}}, "text.format.type"),
         ({"text": {"format": {"type": "json_schema", "name": "x"}}}, "text.format"),
         ({"extra_body": {"response_format": {"type": "json_object"}}}, "response_format"),

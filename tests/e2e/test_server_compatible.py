@@ -81,11 +81,11 @@ def test_fields_without_effect_are_named_in_a_header(client: Any, served: Any) -
     plain = client.chat.completions.create(model="builtin", max_tokens=12, messages=MESSAGES)
     named = [{**MESSAGES[0], "mood": "glad"}]
     raw = client.chat.completions.with_raw_response.create(
-        model="builtin", max_tokens=12, messages=named, reasoning_effort="low", metadata={"a": "b"}, store=True,
+        model="builtin", max_tokens=12, messages=named, verbosity="low", metadata={"a": "b"}, store=True,
         user="ada", service_tier="flex", extra_body={"nonsense": {"deep": 1}},
     )  # fmt: skip
     assert set(raw.headers["x-ewe-ignored"].split(", ")) == {
-        *("reasoning_effort", "metadata", "store", "user", "service_tier", "nonsense", "messages.mood")
+        *("verbosity", "metadata", "store", "user", "service_tier", "nonsense", "messages.mood")
     }
     assert raw.parse().choices[0].message.content == plain.choices[0].message.content
     stream = served.post("/v1/chat/completions", json={**CHAT, "stream": True, "nonsense": 1})
@@ -95,8 +95,8 @@ def test_fields_without_effect_are_named_in_a_header(client: Any, served: Any) -
 
 def test_a_strict_server_refuses_what_it_does_not_know() -> None:
     with server(ServerSettings(strict=True, max_tokens=3)) as strict:
-        refused = strict.post("/v1/chat/completions", json={**CHAT, "max_tokens": 2, "reasoning_effort": "low"})
-        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "reasoning_effort")
+        refused = strict.post("/v1/chat/completions", json={**CHAT, "max_tokens": 2, "verbosity": "low"})
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "verbosity")
         nested = strict.post("/v1/chat/completions", json={"messages": [{**MESSAGES[0], "mood": "glad"}]})
         assert nested.json()["error"]["param"] == "messages.mood"
         label = strict.post("/v1/chat/completions", json={"messages": MESSAGES, "user": "ada"})

@@ -258,3 +258,12 @@ def test_a_server_without_a_parser_refuses_tools(llm: LLM) -> None:
     with serving(create_app(llm, ServerSettings(tool_parser="none"))) as address:
         answer = http.post(f"{address}/v1/chat/completions", json={"messages": MESSAGES, "tools": [TOOL]})
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "tools")
+
+
+def test_tokenize_counts_tools_too(url: str) -> None:
+    body = {"messages": MESSAGES, "tools": [TOOL]}
+    read = http.post(f"{url}/v1/chat/completions", json={**body, "max_tokens": 1}).json()["usage"]["prompt_tokens"]
+    assert http.post(f"{url}/tokenize", json=body).json()["count"] == read
+    assert http.post(f"{url}/tokenize", json={"messages": MESSAGES}).json()["count"] < read
+    refused = http.post(f"{url}/tokenize", json={"prompt": "A text.", "tools": [TOOL]})
+    assert (refused.status_code, "tools" in refused.text) == (400, True)

@@ -16,7 +16,7 @@ from ewe.server.admission import AdmissionControl
 from ewe.server.error_responses import RefusedError
 from ewe.server.fair_queue import FairQueue
 from ewe.server.settings import ServerSettings
-from ewe.server.streaming import run_in_thread
+from ewe.server.thread_work import run_in_thread
 
 
 def test_work_of_a_batch_and_of_its_key_count_apart() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from ewe.server.embed_rerank import _BATCH, _encode, _score
 from ewe.server.schemas.embed_rerank_schemas import EmbeddingRequest, RerankRequest
-from ewe.server.streaming import Cancellation
+from ewe.server.thread_work import Cancellation
 
 
 class Rig:

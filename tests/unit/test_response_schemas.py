@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,15 +16,18 @@ openai_responses = pytest.importorskip("openai.types.responses", reason="the ope
 from pydantic import TypeAdapter, ValidationError  # noqa: E402
 
 from ewe.server.responses_events import ResponseEvents  # noqa: E402
-from ewe.server.schemas.response_schemas import (  # noqa: E402
+from ewe.server.schemas.response_answers import (  # noqa: E402
+    OutputCall,
     OutputMessage,
+    OutputReasoning,
     OutputText,
     OutputTokensDetails,
+    ReasoningText,
     ResponseBody,
-    ResponsesRequest,
     ResponseUsage,
     UrlCitation,
 )
+from ewe.server.schemas.response_schemas import ResponsesRequest  # noqa: E402
 
 EVENT = TypeAdapter(openai_responses.ResponseStreamEvent)
 
@@ -52,6 +56,8 @@ def body(status: str, text: str | None = None, citations: int = 0) -> ResponseBo
         tool_choice="auto",
         tools=[],
         top_p=1.0,
+        reasoning={"effort": None, "summary": None},
+        store=False,
         usage=usage if parts else None,
     )
 
@@ -66,10 +72,18 @@ def parsed(records: str) -> list[dict[str, Any]]:
     return events
 
 
-def stream(texts: list[str], citations: int) -> list[dict[str, Any]]:
-    events = ResponseEvents(body("in_progress"), "msg_1")
-    records = events.begin() + "".join(events.text(text) for text in texts)
-    return parsed(records + events.finish(body("completed", "".join(texts), citations)))
+def stream(texts: list[str], citations: int, thought: Sequence[str] = (), calls: int = 0) -> list[dict[str, Any]]:
+    events = ResponseEvents(body("in_progress"), "msg_1", "rs_1")
+    records = events.begin() + "".join(events.reasoning(text) for text in thought)
+    records += "".join(events.text(text) for text in texts)
+    answer = body("completed", "".join(texts), citations)
+    reasoned = [ReasoningText(text="".join(thought))]
+    output: list[Any] = [OutputReasoning(id="rs_1", status="completed", content=reasoned)] if thought else []
+    output += answer.output
+    output += [
+        OutputCall(id=f"fc_{n}", status="completed", call_id=f"c{n}", name="f", arguments="{}") for n in range(calls)
+    ]
+    return parsed(records + events.finish(answer.model_copy(update={"output": output})))
 
 
 @given(st.lists(st.text(min_size=1, max_size=8), max_size=4), st.integers(0, 3))
@@ -90,19 +104,39 @@ def test_every_event_is_one_of_openais_and_the_text_adds_up(texts: list[str], ci
     assert places == list(range(citations))
 
 
+def test_what_is_reasoned_and_calls_are_items_of_their_own() -> None:
+    events = stream(["A."], 0, ["Hm", "."], 2)
+    kinds = [(event["type"].removeprefix("response."), event.get("output_index")) for event in events]
+    call = ["output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done"]
+    assert kinds == [
+        *[("created", None), ("in_progress", None), ("output_item.added", 0), ("content_part.added", 0)],
+        *[("reasoning_text.delta", 0)] * 2,
+        *[("reasoning_text.done", 0), ("content_part.done", 0), ("output_item.done", 0)],
+        *[("output_item.added", 1), ("content_part.added", 1), ("output_text.delta", 1)],
+        *[("output_text.done", 1), ("content_part.done", 1), ("output_item.done", 1)],
+        *[(kind, 2) for kind in call],
+        *[(kind, 3) for kind in call],
+        ("completed", None),
+    ]
+    [done] = [event for event in events if event["type"] == "response.reasoning_text.done"]
+    assert done["text"] == "Hm."
+    for event in events:
+        EVENT.validate_python(event)
+
+
 def test_no_field_of_an_event_is_missing_that_openai_requires() -> None:
-    for event in stream(["A.", " B."], 1):
+    for event in stream(["A.", " B."], 1, ["Hm."], 1):
         model = type(EVENT.validate_python(event))
         missing = {name for name, field in model.model_fields.items() if field.is_required()} - set(event)
         assert not missing, event["type"]
 
 
 def test_a_response_that_broke_off_says_so() -> None:
-    events = ResponseEvents(body("in_progress"), "msg_1")
+    events = ResponseEvents(body("in_progress"), "msg_1", "rs_1")
     events.begin()
     [event] = parsed(events.fail(body("failed")))
     assert event["type"] == "response.failed"
-    assert event["sequence_number"] == 4
+    assert event["sequence_number"] == 2
     EVENT.validate_python(event)
 
 
@@ -114,7 +148,7 @@ def test_an_answer_can_be_sent_back_as_it_came() -> None:
             "input": [{"role": "user", "content": "Who won it?"}, answer, {"role": "developer", "content": "Go on."}],
         }
     )
-    assert request.messages == [
+    assert request.messages() == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Who won it?"},
         {"role": "assistant", "content": "She won it."},
@@ -122,11 +156,27 @@ def test_an_answer_can_be_sent_back_as_it_came() -> None:
     ]
 
 
+def test_calls_and_their_results_are_messages() -> None:
+    items = [
+        {"role": "user", "content": "How is Lyon?"},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]},
+        {"role": "assistant", "content": "I look."},
+        {"type": "function_call", "call_id": "a", "name": "weather", "arguments": "{}"},
+        {"type": "function_call", "call_id": "b", "name": "weather", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "sunny"},
+        {"type": "function_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "rain"}]},
+    ]
+    asked, said, *results = ResponsesRequest.model_validate({"input": items}).messages()
+    assert (asked["content"], said["content"]) == ("How is Lyon?", "I look.")
+    assert [call["id"] for call in said["tool_calls"]] == ["a", "b"]
+    assert [(result["tool_call_id"], result["content"]) for result in results] == [("a", "sunny"), ("b", "rain")]
+
+
 def test_a_text_is_a_question_and_parts_are_joined() -> None:
-    assert ResponsesRequest(input="Who?").messages == [{"role": "user", "content": "Who?"}]
+    assert ResponsesRequest(input="Who?").messages() == [{"role": "user", "content": "Who?"}]
     parts = [{"type": "input_text", "text": "A"}, {"type": "input_text", "text": "B"}]
     request = ResponsesRequest.model_validate({"input": [{"role": "user", "content": parts}]})
-    assert request.messages == [{"role": "user", "content": "A\nB"}]
+    assert request.messages() == [{"role": "user", "content": "A\nB"}]
 
 
 @pytest.mark.parametrize(
@@ -141,8 +191,8 @@ def test_logprobs_are_told_if_they_are_asked_for(asked: dict[str, Any], wanted: 
     "asked",
     [
         {"tools": [{"type": "web_search"}]},
-        {"tool_choice": "required"},
-        {"previous_response_id": "resp_1"},
+        {"tool_choice": {"type": "web_search"}},
+        {"previous_response_id": 7},
         {"conversation": "conv_1"},
         {"background": True},
         {"truncation": "auto"},
@@ -169,7 +219,8 @@ def test_what_the_engine_does_not_have_is_refused_by_name(asked: dict[str, Any])
         [],
         [{"role": "user", "content": []}],
         [{"role": "tool", "content": "x"}],
-        [{"type": "function_call_output", "call_id": "1", "output": "x"}],
+        [{"type": "function_call_output", "output": "x"}],
+        [{"type": "item_reference", "id": "msg_1"}],
         [{"role": "user", "content": [{"type": "input_image", "image_url": "https://example.org/x.png"}]}],
         [{"role": "user", "content": "half \ud83d"}],
         7,

@@ -112,6 +112,8 @@ BODIES = {
     "/v1/embeddings": {"input": "A text."},
     **{f"{version}/rerank": {"query": "Which?", "documents": ["A text."]} for version in ("", "/v1", "/v2")},
     "/v1/messages": {"messages": [{"role": "user", "content": "Who?"}], "max_tokens": 9},
+    "/v1/messages/count_tokens": {"messages": [{"role": "user", "content": "Who?"}]},
+    "/v1/responses/input_tokens": {"input": "Who?"},
     "/v2/chat": {"messages": [{"role": "user", "content": "Who?"}]},
     "/tokenize": {"prompt": "A text."},
     "/detokenize": {"tokens": [1]},

@@ -123,6 +123,7 @@ def test_mistrals_newer_form(calls: list[tuple[str, Any]]) -> None:
         ("hermes", '<tool_call>{"name": "f", "arguments": {"a": "two\nlines"}}',
          [FunctionCall("f", '{"a": "two\\nlines"}')]),
         ("hermes", '<tool_call>{"name": "f", "arguments": {"a": "cut', None),
+        ("hermes", '<tool_call>{"name": "f"}\n</tool_ca', [FunctionCall("f", "{}")]),
         ("hermes", 'a</tool_call> b <tool_call>{"name": "f"}</tool_call> c',
          ["a</tool_call> b", FunctionCall("f", "{}"), " c"]),
         ("llama3", '{"name": "unknown", "parameters": {}}', None),

@@ -17,7 +17,7 @@ from ewe.longterm.service import MemoryService
 from ewe.server.engine_service import key_of, service_of
 from ewe.server.error_responses import RefusedError
 from ewe.server.schemas.memory_use import MemoryPlace
-from ewe.server.streaming import run_in_thread
+from ewe.server.thread_work import run_in_thread
 from ewe.types import MemoryOptions
 
 _T = TypeVar("_T")

@@ -16,7 +16,7 @@ from ewe.server.affinity import SESSION_HEADER, FindPassage, affinity_key
 from ewe.server.error_responses import RefusedError
 from ewe.server.router.forwarding import OF_THE_FIRST, Call, Refusal, ask, passed_on
 from ewe.server.router.replicas import ENGINE_DEAD, QUEUE_FULL, READY, UNREACHABLE, Replica, ReplicaSet, is_local
-from ewe.server.streaming import unless_gone
+from ewe.server.thread_work import unless_gone
 
 _OURS = (b"x-request-id", b"x-forwarded-for", b"x-forwarded-proto")  # headers in which servers trust the router
 _FIND_S = 2.0  # for a passage that only helps to choose a replica

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import hashlib
+from typing import Any, Literal, Self
 
 from ewe.server.schemas.common import AnswerModel
 from ewe.server.schemas.ewe_result import EweResult
@@ -55,6 +56,34 @@ class AnswerBlock(AnswerModel):
     citations: list[Location] | None = None
 
 
+class ThinkingBlock(AnswerModel):
+    """What the model reasoned before it answered; signature: a digest, since clients send back no block without one."""
+
+    type: Literal["thinking"] = "thinking"
+    thinking: str
+    signature: str
+
+    @classmethod
+    def of(cls, thinking: str) -> Self:
+        """The block of this text."""
+        return cls(thinking=thinking, signature=hashlib.sha256(thinking.encode()).hexdigest())
+
+
+class ToolUseBlock(AnswerModel):
+    """A call that the answer asks for."""
+
+    type: Literal["tool_use"] = "tool_use"
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+class TokenCount(AnswerModel):
+    """The tokens of a conversation with what it brings along."""
+
+    input_tokens: int
+
+
 class MessageUsage(AnswerModel):
     """Token counts; output_tokens: all that were written, those that were taken back too.
 
@@ -67,7 +96,7 @@ class MessageUsage(AnswerModel):
     cache_read_input_tokens: int = 0
 
 
-StopReason = Literal["end_turn", "max_tokens", "stop_sequence"]
+StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use"]
 
 
 class MessageResponse(AnswerModel):
@@ -77,7 +106,7 @@ class MessageResponse(AnswerModel):
     type: Literal["message"] = "message"
     role: Literal["assistant"] = "assistant"
     model: str
-    content: list[AnswerBlock]
+    content: list[AnswerBlock | ThinkingBlock | ToolUseBlock]
     stop_reason: StopReason | None
     stop_sequence: str | None
     usage: MessageUsage

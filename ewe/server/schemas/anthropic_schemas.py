@@ -2,118 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+import json
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ewe.server.schemas.common import EweOptions, FullText, RequestModel, StopText, Text
+from ewe.server.schemas.anthropic_blocks import Block, Blocks, TextBlock, ToolResultBlock, ToolUseBlock
+from ewe.server.schemas.chat_schemas import (
+    CalledFunction,
+    ChatTool,
+    Message,
+    MessageToolCall,
+    NamedFunction,
+    NamedTool,
+    ToolFunction,
+)
+from ewe.server.schemas.common import EweOptions, RequestModel, StopText, Text
 from ewe.server.schemas.memory_use import MemoryUse
+from ewe.server.schemas.response_format import ResponseFormat
 
-_KNOWN = frozenset({"text", "search_result", "document"})
-_UNSUPPORTED_BLOCKS = {"image": "images", "tool_use": "tools", "tool_result": "tools", "thinking": "thinking"}
-_UNSUPPORTED_SOURCES = {"base64": "PDF files", "url": "addresses", "file": "files"}
+_OF_ASSISTANTS = frozenset({"tool_use", "thinking", "redacted_thinking"})
+_OF_USERS = frozenset({"tool_result", "search_result", "document"})
 
 
-def _check_blocks(value: Any) -> Any:
-    for block in value if isinstance(value, list) else ():
-        kind = block.get("type") if isinstance(block, dict) else None
-        if isinstance(kind, str) and kind not in _KNOWN:
-            what = _UNSUPPORTED_BLOCKS.get(kind, f"blocks of the type {kind!r}")
-            raise ValueError(f"not supported yet: {what}; send text, search_result or document blocks")
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _check_tools(value: Any) -> Any:
+    for tool in value if isinstance(value, list) else ():
+        kind = tool.get("type") if isinstance(tool, dict) else None
+        if isinstance(kind, str) and kind != "custom":
+            raise ValueError(f"not supported yet: tools of the type {kind!r}; the client's own have input_schema")
     return value
 
 
-def _check_source(value: Any) -> Any:
-    kind = value.get("type") if isinstance(value, dict) else None
-    if isinstance(kind, str) and kind not in ("text", "content"):
-        what = _UNSUPPORTED_SOURCES.get(kind, f"sources of the type {kind!r}")
-        raise ValueError(f"not supported yet: {what} as documents; send their text")
-    return value
-
-
-def _check_no_tools(value: Any) -> Any:
+def _check_no_servers(value: Any) -> Any:
     if value:
-        raise ValueError("not supported yet: tools in messages; /v1/chat/completions has them")
+        raise ValueError("not supported yet: MCP servers; the client's own tools are")
     return value
-
-
-_NoTools = Annotated[Any, BeforeValidator(_check_no_tools)]
-
-
-class CitationsConfig(RequestModel):
-    """Whether a block may be cited."""
-
-    enabled: bool | None = None
-
-
-class TextBlock(RequestModel):
-    """Text; citations are taken so that an answer can be sent back as it came, and have no effect."""
-
-    labels: ClassVar[frozenset[str]] = frozenset({"cache_control"})
-
-    type: Literal["text"]
-    text: Text
-    citations: list[dict[str, Any]] | None = None
-    cache_control: dict[str, Any] | None = None
-
-
-class _Cited(RequestModel):
-    labels: ClassVar[frozenset[str]] = frozenset({"cache_control"})
-
-    citations: CitationsConfig | None = None
-    cache_control: dict[str, Any] | None = None
-
-    @property
-    def may_be_cited(self) -> bool:
-        """Whether the answer may cite it."""
-        return bool(self.citations and self.citations.enabled)
-
-
-class SearchResultBlock(_Cited):
-    """A text that was found; its content's blocks are what can be cited."""
-
-    type: Literal["search_result"]
-    source: Text
-    title: Text
-    content: Annotated[list[TextBlock], Field(min_length=1)]
-
-
-class PlainTextSource(RequestModel):
-    """A document as one text, cited by its code points."""
-
-    type: Literal["text"]
-    media_type: Literal["text/plain"]
-    data: FullText
-
-
-class ContentSource(RequestModel):
-    """A document in blocks, which are what can be cited."""
-
-    type: Literal["content"]
-    content: FullText | Annotated[list[TextBlock], Field(min_length=1)]
-
-
-class DocumentBlock(_Cited):
-    """A document."""
-
-    type: Literal["document"]
-    source: Annotated[PlainTextSource | ContentSource, Field(discriminator="type"), BeforeValidator(_check_source)]
-    title: Text | None = None
-    context: None = None
-
-
-_Block = Annotated[TextBlock | SearchResultBlock | DocumentBlock, Field(discriminator="type")]
-_Blocks = Annotated[Text | Annotated[list[_Block], Field(min_length=1)], BeforeValidator(_check_blocks)]
 
 
 class InputMessage(RequestModel):
     """One turn of a conversation."""
 
     role: Literal["user", "assistant"]
-    content: _Blocks
+    content: Blocks
 
     @property
-    def blocks(self) -> list[TextBlock | SearchResultBlock | DocumentBlock]:
+    def blocks(self) -> list[Block]:
         """The content in blocks."""
         return [TextBlock(type="text", text=self.content)] if isinstance(self.content, str) else self.content
 
@@ -124,27 +61,88 @@ class InputMessage(RequestModel):
 
     @model_validator(mode="after")
     def _says_something(self) -> InputMessage:
-        if not self.text.strip():
+        kinds = {block.type for block in self.blocks}
+        if self.role == "assistant" and kinds & _OF_USERS:
+            raise ValueError("content: only the user brings documents and results of tools")
+        if self.role == "user" and kinds & _OF_ASSISTANTS:
+            raise ValueError("content: only the assistant thinks and calls tools")
+        if not kinds & {*_OF_ASSISTANTS, "tool_result"} and not self.text.strip():
             raise ValueError("content: a message needs a text, also beside documents")
-        if self.role == "assistant" and any(not isinstance(block, TextBlock) for block in self.blocks):
-            raise ValueError("content: only the user brings documents")
         return self
+
+    @property
+    def in_openai_form(self) -> list[Message]:
+        """The same to chat completions, where results of tools are messages of their own."""
+        calls = [
+            MessageToolCall(id=block.id, function=CalledFunction(name=block.name, arguments=_as_json(block.input)))
+            for block in self.blocks
+            if isinstance(block, ToolUseBlock)
+        ]
+        results = [
+            Message(role="tool", tool_call_id=block.tool_use_id, content=block.text)
+            for block in self.blocks
+            if isinstance(block, ToolResultBlock)
+        ]
+        says_more = not results or self.text.strip()
+        return [
+            *results,
+            *([Message(role=self.role, content=self.text, tool_calls=calls or None)] if says_more else ()),
+        ]
 
 
 class ThinkingConfig(RequestModel):
-    """Models here think no longer than they write."""
+    """Whether a model that can reason before it answers does; its budget has no effect beside max_tokens."""
 
-    type: Literal["disabled"]
+    labels: ClassVar[frozenset[str]] = frozenset({"budget_tokens"})
+
+    type: Literal["enabled", "adaptive", "disabled"]
+    budget_tokens: int | None = None
 
 
-class MessagesRequest(RequestModel):
-    """A conversation to go on with; memory, cache_salt and ewe are as in chat completions."""
+class JsonFormat(RequestModel):
+    """Asks for JSON that satisfies a schema."""
+
+    type: Literal["json_schema"]
+    schema_: dict[str, Any] = Field(alias="schema")
+
+
+class OutputConfig(RequestModel):
+    """What form the answer is to have."""
+
+    format: JsonFormat | None = None
+
+
+class MessageTool(RequestModel):
+    """A function that may be called; input_schema: the JSON schema of its arguments."""
+
+    labels: ClassVar[frozenset[str]] = frozenset({"cache_control"})
+
+    type: Literal["custom"] | None = None
+    name: Text
+    description: Text | None = None
+    input_schema: dict[str, Any]
+    strict: bool | None = None
+    cache_control: dict[str, Any] | None = None
+
+
+class ToolChoice(RequestModel):
+    """Whether a function must be called, and which."""
+
+    type: Literal["auto", "any", "tool", "none"]
+    name: Text | None = None
+    disable_parallel_tool_use: bool | None = None
+
+
+class CountRequest(RequestModel):
+    """A conversation whose tokens are counted, or that is gone on with.
+
+    memory, cache_salt and ewe are as in chat completions.
+    """
 
     labels: ClassVar[frozenset[str]] = frozenset({"cache_control", "metadata", "service_tier"})
 
     model: Text | None = None
     messages: Annotated[list[InputMessage], Field(min_length=1, max_length=2048)]
-    max_tokens: Annotated[int, Field(ge=1, lt=1 << 31)]
     system: Text | list[TextBlock] | None = None
     temperature: Annotated[float, Field(ge=0, le=1)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -155,23 +153,63 @@ class MessagesRequest(RequestModel):
     cache_salt: Annotated[Text, Field(max_length=256)] | None = None
     ewe: EweOptions = EweOptions()
 
-    tools: _NoTools = None
-    tool_choice: _NoTools = None
-    mcp_servers: _NoTools = None
+    tools: Annotated[list[MessageTool], Field(max_length=256), BeforeValidator(_check_tools)] | None = None
+    tool_choice: ToolChoice | None = None
     thinking: ThinkingConfig | None = None
+    output_config: OutputConfig | None = None
+    output_format: JsonFormat | None = None
+
+    mcp_servers: Annotated[Any, BeforeValidator(_check_no_servers)] = None
     container: None = None
     context_management: None = None
-    output_config: None = None
-    output_format: None = None
 
     cache_control: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
     service_tier: str | None = None
 
     @model_validator(mode="after")
-    def _can_be_answered(self) -> MessagesRequest:
+    def _can_be_answered(self) -> Self:
         if self.messages[-1].role != "user":
             raise ValueError("messages: the last one must be the user's; beginning the answer is not supported yet")
         if self.ewe.events or self.ewe.stream == "draft":
             raise ValueError("ewe: events and drafts are not supported here; /v1/chat/completions has them")
         return self
+
+    @property
+    def thinks(self) -> bool | None:
+        """Whether the model reasons before it answers; None: as the server's settings say."""
+        return None if self.thinking is None else self.thinking.type != "disabled"
+
+    @property
+    def response_format(self) -> ResponseFormat | None:
+        """The form of the answer as chat completions have it."""
+        form = self.output_format or (self.output_config.format if self.output_config else None)
+        return ResponseFormat.of_schema(form.schema_) if form else None
+
+    @property
+    def chat_tools(self) -> list[ChatTool] | None:
+        """The tools as chat completions have them."""
+        return [
+            ChatTool(
+                type="function",
+                function=ToolFunction(
+                    name=tool.name, description=tool.description, parameters=tool.input_schema, strict=tool.strict
+                ),
+            )
+            for tool in self.tools or ()
+        ] or None
+
+    @property
+    def chat_tool_choice(self) -> Literal["none", "auto", "required"] | NamedTool | None:
+        """Which of them must be called, as chat completions say it."""
+        if self.tool_choice is None:
+            return None
+        if self.tool_choice.type == "tool":
+            return NamedTool(type="function", function=NamedFunction(name=self.tool_choice.name or ""))
+        return "required" if self.tool_choice.type == "any" else self.tool_choice.type
+
+
+class MessagesRequest(CountRequest):
+    """A conversation to go on with."""
+
+    max_tokens: Annotated[int, Field(ge=1, lt=1 << 31)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
+from ewe.errors import InvalidRequestError
 from ewe.server.schemas.common import Annotation, AnswerModel, RequestModel, Text, Usage, joined
 from ewe.server.schemas.ewe_result import EweResult
 from ewe.server.schemas.sampling_schemas import SamplingRequest
@@ -57,6 +59,16 @@ class MessageToolCall(RequestModel):
     function: CalledFunction
 
 
+def check_message(role: str, content: object, tool_calls: Sequence[object] | None, tool_call_id: str | None) -> None:
+    """Raises ValueError for parts of a message that do not go together."""
+    if content is None and not (role == "assistant" and tool_calls):
+        raise ValueError("content: only an assistant's message with tool_calls may have none")
+    if tool_calls and role != "assistant":
+        raise ValueError("tool_calls: only an assistant's message may have them")
+    if (role == "tool") != (tool_call_id is not None):
+        raise ValueError("tool_call_id: this goes with the role tool, and the role with it")
+
+
 class Message(RequestModel):
     """One message of a conversation; only one that calls tools may have no content.
 
@@ -77,12 +89,7 @@ class Message(RequestModel):
 
     @model_validator(mode="after")
     def _is_whole(self) -> Message:
-        if self.content is None and not (self.role == "assistant" and self.tool_calls):
-            raise ValueError("content: only an assistant's message with tool_calls may have none")
-        if self.tool_calls and self.role != "assistant":
-            raise ValueError("tool_calls: only an assistant's message may have them")
-        if (self.role == "tool") != (self.tool_call_id is not None):
-            raise ValueError("tool_call_id: this goes with the role tool, and the role with it")
+        check_message(self.role, self.content, self.tool_calls, self.tool_call_id)
         return self
 
     @property
@@ -140,7 +147,13 @@ def thinking_of(options: TemplateOptions | None) -> bool | None:
     return None if options is None else options.enable_thinking
 
 
-NO_THINKING = TemplateOptions(enable_thinking=False)
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How much a model is to reason before it answers; here it does or does not."""
+
+
+def thinks_at(effort: Effort | None) -> bool | None:
+    """Whether the model reasons before it answers; None: as the server's settings say."""
+    return None if effort is None else effort not in ("none", "minimal")
 
 
 class ChatRequest(SamplingRequest):
@@ -161,11 +174,27 @@ class ChatRequest(SamplingRequest):
     audio: None = None
     chat_template: None = None
     chat_template_kwargs: TemplateOptions | None = None
+    reasoning_effort: Effort | None = None
     continue_final_message: Literal[False] | None = None
     echo: Literal[False] | None = None
     modalities: list[Literal["text"]] | None = None
     prediction: None = None
     web_search_options: None = None
+
+    @classmethod
+    def of_other_form(cls, **fields: Any) -> Self:
+        """The same request as another API has it; raises InvalidRequestError for more than there may be."""
+        try:
+            return cls(**fields)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InvalidRequestError(f"{first['loc'][0]}: {first['msg']}") from error
+
+    @property
+    def thinks(self) -> bool | None:
+        """Whether the model reasons before it answers; None: as the server's settings say."""
+        told = thinking_of(self.chat_template_kwargs)
+        return thinks_at(self.reasoning_effort) if told is None else told
 
     @property
     def tool_request(self) -> ToolRequest | None:

@@ -6,76 +6,26 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from ewe.server.schemas.chat_schemas import AnswerToolCall, ChatTool
+from ewe.server.schemas.cohere_messages import DataDocument, InputMessage
 from ewe.server.schemas.common import (
     AnswerModel,
     Document,
     ErrorDetail,
     EweOptions,
     FullText,
-    JsonObject,
     RequestModel,
     StopText,
     Text,
-    joined,
 )
 from ewe.server.schemas.ewe_result import EweResult
 from ewe.server.schemas.memory_use import MemoryUse
+from ewe.server.schemas.response_format import ResponseFormat
 
 _OFF = frozenset({"OFF", "DISABLED"})
 
 
-def _check_no_tools(value: Any) -> Any:
-    if value:
-        raise ValueError("not supported yet: tools in /v2/chat; /v1/chat/completions has them")
-    return value
-
-
-def _check_parts(value: Any) -> Any:
-    for part in value if isinstance(value, list) else ():
-        kind = part.get("type") if isinstance(part, dict) else None
-        if isinstance(kind, str) and kind != "text":
-            raise ValueError(f"not supported yet: content of the type {kind!r}; send text")
-    return value
-
-
-_NoTools = Annotated[Any, BeforeValidator(_check_no_tools)]
 _Upper = BeforeValidator(lambda value: value.upper() if isinstance(value, str) else value)
-
-
-class TextPart(RequestModel):
-    """A part of a message."""
-
-    type: Literal["text"]
-    text: Text
-
-
-class InputMessage(RequestModel):
-    """One turn of a conversation; citations are those of an answer that is sent back, and have no effect."""
-
-    role: Literal["system", "user", "assistant"]
-    content: Annotated[FullText | Annotated[list[TextPart], Field(min_length=1)], BeforeValidator(_check_parts)]
-    citations: list[dict[str, Any]] | None = None
-    tool_calls: _NoTools = None
-    tool_plan: _NoTools = None
-    tool_call_id: _NoTools = None
-
-
-class DataDocument(RequestModel):
-    """A document of fields; `text` or `snippet` is its text, else all its fields are."""
-
-    data: Annotated[JsonObject, Field(min_length=1)]
-    id: FullText | None = None
-
-    @property
-    def text(self) -> str:
-        """What memory gets of it, and what can be cited."""
-        own = next((self.data[name] for name in ("text", "snippet") if isinstance(self.data.get(name), str)), None)
-        return own if own is not None else "\n".join(f"{name}: {value}" for name, value in self.data.items())
-
-    def field(self, name: str) -> str:
-        """A field that is a text; empty without one."""
-        value = self.data.get(name)
-        return value if isinstance(value, str) else ""
 
 
 class CitationOptions(RequestModel):
@@ -84,16 +34,20 @@ class CitationOptions(RequestModel):
     mode: Annotated[Literal["ENABLED", "DISABLED", "FAST", "ACCURATE", "OFF"], _Upper] | None = None
 
 
-class TextFormat(RequestModel):
-    """Free text."""
+class FormatOfAnswer(RequestModel):
+    """Free text, or JSON: any object, or what satisfies a schema."""
 
-    type: Literal["text"]
+    type: Literal["text", "json_object"]
+    json_schema: dict[str, Any] | None = None
 
 
 class ThinkingConfig(RequestModel):
-    """Models here think no longer than they write."""
+    """Whether a model that can reason before it answers does; its budget has no effect beside max_tokens."""
 
-    type: Literal["disabled"]
+    labels: ClassVar[frozenset[str]] = frozenset({"token_budget"})
+
+    type: Literal["enabled", "disabled"]
+    token_budget: int | None = None
 
 
 class ChatRequest(RequestModel):
@@ -118,10 +72,10 @@ class ChatRequest(RequestModel):
     cache_salt: Annotated[Text, Field(max_length=256)] | None = None
     ewe: EweOptions = EweOptions()
 
-    tools: _NoTools = None
-    tool_choice: _NoTools = None
-    strict_tools: _NoTools = None
-    response_format: TextFormat | None = None
+    tools: Annotated[list[ChatTool], Field(max_length=256)] | None = None
+    tool_choice: Annotated[Literal["REQUIRED", "NONE"], _Upper] | None = None
+    strict_tools: bool | None = None
+    response_format: FormatOfAnswer | None = None
     safety_mode: Literal["OFF"] | None = None
     logprobs: Literal[False] | None = None
     thinking: ThinkingConfig | None = None
@@ -140,9 +94,24 @@ class ChatRequest(RequestModel):
         return self.citation_options is None or self.citation_options.mode not in _OFF
 
     @property
-    def conversation(self) -> list[tuple[Literal["system", "user", "assistant"], str]]:
-        """Who said what."""
-        return [(message.role, joined(message.content)) for message in self.messages]
+    def thinks(self) -> bool | None:
+        """Whether the model reasons before it answers; None: as the server's settings say."""
+        return None if self.thinking is None else self.thinking.type == "enabled"
+
+    @property
+    def chat_tools(self) -> list[ChatTool] | None:
+        """The tools, each as strict as all of them are to be."""
+        strict = {"strict": bool(self.strict_tools)}
+        tools = self.tools or ()
+        return [one.model_copy(update={"function": one.function.model_copy(update=strict)}) for one in tools] or None
+
+    @property
+    def chat_format(self) -> ResponseFormat | None:
+        """The form of the answer as chat completions have it."""
+        form = self.response_format
+        if form is None or form.json_schema is None:
+            return None if form is None else ResponseFormat(type=form.type)
+        return ResponseFormat.of_schema(form.json_schema)
 
     @property
     def cited_documents(self) -> dict[str, dict[str, Any]]:
@@ -181,7 +150,7 @@ class Citation(AnswerModel):
     start: int
     end: int
     text: str
-    content_index: Literal[0] = 0
+    content_index: int = 0
     sources: list[DocumentSource]
 
 
@@ -192,11 +161,19 @@ class TextContent(AnswerModel):
     text: str
 
 
+class ThinkingContent(AnswerModel):
+    """What the model reasoned before it answered."""
+
+    type: Literal["thinking"] = "thinking"
+    thinking: str
+
+
 class AnswerMessage(AnswerModel):
-    """What the model says."""
+    """What the model says, and the calls that it asks for."""
 
     role: Literal["assistant"] = "assistant"
-    content: list[TextContent]
+    content: list[ThinkingContent | TextContent] | None
+    tool_calls: list[AnswerToolCall] | None = None
     citations: list[Citation] | None = None
 
 
@@ -214,7 +191,7 @@ class ChatUsage(AnswerModel):
     tokens: Tokens
 
 
-FinishReason = Literal["COMPLETE", "STOP_SEQUENCE", "MAX_TOKENS", "TIMEOUT"]
+FinishReason = Literal["COMPLETE", "STOP_SEQUENCE", "MAX_TOKENS", "TIMEOUT", "TOOL_CALL"]
 
 
 class ChatResponse(AnswerModel):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from ewe.engine.engine_summary import EngineSummary
-from ewe.server.schemas.chat_schemas import Message, TemplateOptions
+from ewe.server.schemas.chat_schemas import ChatTool, Message, TemplateOptions
 from ewe.server.schemas.common import AnswerModel, RequestModel, Text
 
 
@@ -87,12 +87,14 @@ class TokenizeRequest(RequestModel):
     chat_template: None = None
     chat_template_kwargs: TemplateOptions | None = None
     continue_final_message: Literal[False] | None = None
-    tools: None = None
+    tools: Annotated[list[ChatTool], Field(max_length=256)] | None = None
 
     @model_validator(mode="after")
     def _has_one_text(self) -> Self:
         if (self.prompt is None) == (self.messages is None):
             raise ValueError("give either prompt or messages")
+        if self.tools and self.messages is None:
+            raise ValueError("tools: only beside messages")
         return self
 
 

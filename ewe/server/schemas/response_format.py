@@ -29,6 +29,11 @@ class ResponseFormat(RequestModel):
     type: _Kind
     json_schema: NamedSchema | None = None
 
+    @classmethod
+    def of_schema(cls, schema: JsonSchema) -> Self:
+        """JSON that satisfies a schema."""
+        return cls(type="json_schema", json_schema=NamedSchema(name="answer", schema=schema))
+
     @model_validator(mode="after")
     def _has_a_schema(self) -> Self:
         if (self.type == "json_schema") != (self.json_schema is not None):

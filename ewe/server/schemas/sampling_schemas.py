@@ -1,12 +1,22 @@
 """Fields of requests for an answer: how it is sampled, and what of OpenAI's and vLLM's API is refused."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from ewe.server.schemas.common import CHECK_UNICODE, Document, EweOptions, RequestModel, StopText, StreamOptions, Text
+from ewe.server.schemas.common import (
+    CHECK_UNICODE,
+    Document,
+    EweOptions,
+    FullText,
+    RequestModel,
+    StopText,
+    StreamOptions,
+    Text,
+)
 from ewe.server.schemas.memory_use import MemoryUse
 from ewe.server.schemas.response_format import JsonSchema, ResponseFormat
+from ewe.server.schemas.structured_outputs import Choices, StructuredOutputs
 from ewe.types.sampling_params import SamplingParams
 
 
@@ -19,15 +29,10 @@ class RefusedFields(RequestModel):
     allowed_token_ids: None = None
     bad_words: None = None
     best_of: Literal[1] | None = None
-    guided_choice: None = None
-    guided_grammar: None = None
-    guided_json: None = None
-    guided_regex: None = None
     include_stop_str_in_output: Literal[False] | None = None
     logits_processors: None = None
     prompt_logprobs: None = None
     skip_special_tokens: Literal[True] | None = None
-    structured_outputs: None = None
     truncate_prompt_tokens: None = None
     use_beam_search: Literal[False] | None = None
 
@@ -36,6 +41,7 @@ _Seed = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
 _Count = Annotated[int, Field(ge=1, lt=1 << 31)]
 _Penalty = Annotated[float, Field(ge=-2, le=2)]
 
+_FORMS = ("response_format", "structured_outputs", "guided_json", "guided_choice", "guided_regex", "guided_grammar")
 _DIRECT = (
     *("min_tokens", "temperature", "top_p", "top_k", "min_p", "seed", "n", "stop_token_ids", "ignore_eos"),
     *("presence_penalty", "frequency_penalty", "repetition_penalty"),
@@ -74,6 +80,11 @@ class SamplingRequest(RefusedFields):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     response_format: ResponseFormat | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: dict[str, Any] | None = None
+    guided_choice: Choices | None = None
+    guided_regex: FullText | None = None
+    guided_grammar: FullText | None = None
     documents: list[Document | Text] | None = None
     memory: MemoryUse | None = None
     cache_salt: Annotated[str, Field(max_length=256), CHECK_UNICODE] | None = None
@@ -96,10 +107,30 @@ class SamplingRequest(RefusedFields):
         """Whether every chunk of the stream has the token counts of then."""
         return self.wants_usage and bool(self.stream_options and self.stream_options.continuous_usage_stats)
 
+    @model_validator(mode="after")
+    def _has_one_form(self) -> Self:
+        asked = [name for name in _FORMS if getattr(self, name) is not None]
+        if len(asked) > 1:
+            raise ValueError(f"{', '.join(asked)}: an answer has one form; give one of them")
+        return self
+
     @property
     def json_schema(self) -> JsonSchema | None:
         """What the answer must satisfy; None for free text."""
-        return self.response_format.schema_of_answer if self.response_format else None
+        if self.response_format is not None:
+            return self.response_format.schema_of_answer
+        return self._structure.json_schema if self._structure else None
+
+    @property
+    def grammar(self) -> str | None:
+        """What the answer must follow where that is no schema, in Lark; None for free text."""
+        return self._structure.lark if self._structure else None
+
+    @property
+    def _structure(self) -> StructuredOutputs | None:
+        older = {name.removeprefix("guided_"): getattr(self, name) for name in _FORMS if name.startswith("guided_")}
+        given = {name: value for name, value in older.items() if value is not None}
+        return StructuredOutputs(**given) if given else self.structured_outputs
 
     def sampling_params(
         self, max_tokens: int, logprobs: int | None, prompt_logprobs: int | None, deadline_s: float
@@ -118,5 +149,6 @@ class SamplingRequest(RefusedFields):
             logit_bias={int(token): bias for token, bias in (self.logit_bias or {}).items()},
             deadline_s=min(self.ewe.deadline_s or deadline_s, deadline_s),
             json_schema=self.json_schema,
+            grammar=self.grammar,
             **values,
         )

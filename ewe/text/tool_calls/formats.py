@@ -27,7 +27,7 @@ _BETWEEN = re.compile(r"\s*(?:\[CALL_ID\]\s*[A-Za-z0-9_.-]+\s*)?(?:\[ARGS\]\s*)?
 class HermesFormat(CallFormat):
     """`<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, as Hermes, Qwen and many others write calls.
 
-    One pair of tags per call; a missing end tag is forgiven.
+    One pair of tags per call; an end tag that is missing or cut is forgiven.
     """
 
     name = "hermes"
@@ -41,8 +41,10 @@ class HermesFormat(CallFormat):
         tag = skip_blanks(text, end)
         if text.startswith(_END_TOOL_CALL, tag):
             end = tag + len(_END_TOOL_CALL)
-        elif not is_whole and _END_TOOL_CALL.startswith(text[tag:]):
-            raise NeedsMoreError
+        elif _END_TOOL_CALL.startswith(text[tag:]):
+            if not is_whole:
+                raise NeedsMoreError
+            end = len(text)
         return [call], end
 
     def grammar_rules(self, request: ToolRequest, token_ids: Mapping[str, int]) -> tuple[str, str, str]:
