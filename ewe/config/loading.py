@@ -42,3 +42,9 @@ def import_transformers() -> None:
     """
     with WEIGHTS_LOCK:
         importlib.import_module("transformers")
+
+
+def import_torch() -> None:
+    """Imports it, for those who need no transformers; not while another thread imports either."""
+    with WEIGHTS_LOCK:
+        importlib.import_module("torch")

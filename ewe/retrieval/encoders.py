@@ -1,9 +1,9 @@
-"""Sentence encoders: texts to vectors, by sentence-transformers where it is installed."""
+"""Sentence encoders: texts to vectors, by sentence-transformers; the built-in one on CPUs without it."""
 
 import hashlib
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from ewe.config.lazy import Lazy
-from ewe.config.loading import WEIGHTS_LOCK, import_transformers
+from ewe.config.loading import WEIGHTS_LOCK, import_torch, import_transformers
 from ewe.errors import ConfigError
 
 EXTRA = "install it with pip install 'ewe-engine[dense]'"
@@ -77,13 +77,25 @@ class SentenceModel(Lazy[Any]):
 
 
 def _load(kind: Kind, name: str, folder: Path | None, device: str | None) -> Any:
+    if kind == "SentenceTransformer" and folder is not None and folder == builtin_encoder_path():
+        import_torch()
+        from ewe.retrieval.mean_pooled import MeanPooledBert, is_mean_pooled, runs_on_cpu
+
+        if is_mean_pooled(folder) and runs_on_cpu(device):
+            return _guarded(name, partial(MeanPooledBert, folder))
     import_transformers()
     import sentence_transformers
 
     settings = {"device": device, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
+    model = getattr(sentence_transformers, kind)
+    return _guarded(name, partial(model, name if folder is None else str(folder), **settings))
+
+
+def _guarded(name: str, load: Callable[[], Any]) -> Any:
+    """What `load` loads while nobody else loads a model; its failures as ConfigError."""
     try:
         with WEIGHTS_LOCK:
-            return getattr(sentence_transformers, kind)(name if folder is None else str(folder), **settings)
+            return load()
     except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
         raise ConfigError(f"cannot load the model {name!r}: {error}") from error
 

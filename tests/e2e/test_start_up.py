@@ -160,5 +160,22 @@ print(json.dumps([name for name in ("asyncio", "psutil", "sqlite3", "ewe.evaluat
 """
 
 
+def test_judge_encoder_and_memories_of_the_package_import_torch_alone(tmp_path: Path) -> None:
+    pytest.importorskip("faiss", reason="ewe-engine[dense] is not installed")
+    passages, answer, memories = tmp_path / "passages.jsonl", tmp_path / "answer.txt", tmp_path / "memories"
+    passages.write_text('{"id": "a", "text": "The old bridge over the Lind was built in 1932."}\n')
+    answer.write_text("The bridge was built in 1932.\n")
+    commands = [
+        ["verify", answer, "--datastore", passages],
+        ["memory", "add", memories, "I live in Porto."],
+        ["memory", "add", memories, "I moved to Bergen."],
+        ["memory", "search", memories, "Where do I live?"],
+    ]
+    found, _ = run(COMMANDS, json.dumps([[str(part) for part in command] for command in commands]))
+    assert [code for code, _, _ in found] == [0] * len(commands), found
+    assert "1 supported" in found[0][1]
+    assert [heavy for _, _, heavy in found] == [["torch"]] * len(commands)
+
+
 def test_a_command_loads_nothing_of_what_others_need() -> None:
     assert run(MAIN) == []

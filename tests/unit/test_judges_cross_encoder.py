@@ -25,7 +25,10 @@ def tokenizer(model_max_length=64):
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    return PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=model_max_length, **names)
+    inputs = ["input_ids", "token_type_ids", "attention_mask"]
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, model_max_length=model_max_length, model_input_names=inputs, **names
+    )
 
 
 def config(labels, **more):

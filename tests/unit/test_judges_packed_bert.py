@@ -5,8 +5,9 @@ import torch
 from test_judges_cross_encoder import config
 from transformers import BertForSequenceClassification
 
-from ewe.verification.judges import packed_bert
-from ewe.verification.judges.packed_bert import PackedBert
+from ewe.text import packed_bert
+from ewe.text.packed_bert import BertShape
+from ewe.verification.judges.packed_classifier import PackedClassifier
 
 LENGTHS = (9, 9, 5, 9, 1)
 
@@ -16,7 +17,7 @@ def test_each_text_of_a_batch_gets_the_logits_that_it_gets_alone(bfloat16: bool,
     torch.manual_seed(0)
     model = BertForSequenceClassification(config("abc")).eval()
     torch.nn.init.normal_(model.classifier.weight, std=2.0)
-    packed = PackedBert(model, bfloat16)
+    packed = PackedClassifier(model.state_dict(), BertShape.of(model.config.to_dict()), 3, bfloat16)
     ids = torch.randint(5, 100, (len(LENGTHS), max(LENGTHS)))
     there = (torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]).long()
     types = (torch.arange(max(LENGTHS)) > 3).long().expand_as(ids)
@@ -50,3 +51,22 @@ def test_where_onednn_has_no_such_product_torch_multiplies(monkeypatch: pytest.M
     weight, bias, x = torch.randn(8, 4), torch.randn(8), torch.randn(3, 4, dtype=torch.bfloat16)
     product = packed_bert._product(weight, bias, torch.bfloat16)
     assert torch.equal(product(x), torch.nn.functional.linear(x, weight.bfloat16(), bias.bfloat16()))
+
+
+def test_weights_that_are_missing_or_do_not_fit_are_named() -> None:
+    model = BertForSequenceClassification(config("abc"))
+    shape = BertShape.of(model.config.to_dict())
+    for name in ("bert.encoder.layer.0.output.LayerNorm.bias", "bert.pooler.dense.weight", "classifier.bias"):
+        weights = model.state_dict()
+        weights[name] = weights[name][:1]
+        with pytest.raises(ValueError, match=name):
+            PackedClassifier(weights, shape, 3)
+        del weights[name]
+        with pytest.raises(ValueError, match=name):
+            PackedClassifier(weights, shape, 3)
+
+
+@pytest.mark.parametrize("other", [{"model_type": "roberta"}, {"hidden_act": "relu"}])
+def test_another_kind_of_model_is_refused(other: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="BERT"):
+        BertShape.of({**config("abc").to_dict(), **other})

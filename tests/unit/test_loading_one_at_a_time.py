@@ -14,7 +14,8 @@ from transformers import PreTrainedModel
 
 from ewe.config import ModelConfig
 from ewe.engine.models.loader import load_model
-from ewe.verification.judges.builtin_judge import load_builtin
+from ewe.verification.judges.builtin_judge import read_model
+from ewe.verification.judges.checkpoints import builtin_path
 
 
 @contextmanager
@@ -37,7 +38,7 @@ def _language_model() -> None:
 
 
 def _judge() -> None:
-    load_builtin("cpu")
+    read_model(builtin_path())
 
 
 @pytest.mark.parametrize("others", [_language_model, _judge])

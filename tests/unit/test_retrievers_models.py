@@ -15,6 +15,7 @@ from ewe.config import RetrievalConfig
 from ewe.errors import ConfigError
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
+from ewe.retrieval.mean_pooled import is_mean_pooled
 from ewe.retrieval.open_retriever import models_of, open_retriever
 from ewe.retrieval.reranker import CrossEncoderScorer
 from ewe.types import Passage
@@ -64,6 +65,39 @@ def test_minilm_finds_what_shares_no_word(minilm):
     queries = ["Polish physicist", "a reptile", "recipe for a loaf"]
     assert [row[0] for row in ids(retriever.retrieve(queries, 2))] == ["curie", "python", "bread"]
     assert open_retriever(PASSAGES).description == "hybrid: BM25 + all-MiniLM-L6-v2 (flat)"
+
+
+@needs_minilm
+def test_on_cpus_minilm_gives_the_vectors_of_sentence_transformers(minilm):
+    from sentence_transformers import SentenceTransformer
+
+    theirs = SentenceTransformer(str(builtin_encoder_path()), device="cpu")
+    texts = [*(passage.text for passage in PASSAGES), "", "[MASK] of Čapek 東京", "long " * 300]
+    expected = theirs.encode_document(texts, prompt="passage: ", convert_to_numpy=True)
+    ours = SentenceEncoder(passage_prefix="passage: ", device="cpu")
+    np.testing.assert_allclose(ours.encode_passages(texts), expected, atol=1e-6)
+    assert ours.max_tokens == theirs.max_seq_length
+    assert ours.count_tokens(texts) == [len(theirs.tokenizer(text)["input_ids"]) for text in texts]
+
+
+@needs_minilm
+@pytest.mark.parametrize(
+    ("file", "other"),
+    [
+        ("config.json", {"model_type": "roberta"}),
+        ("sentence_bert_config.json", {"do_lower_case": True}),
+        ("config_sentence_transformers.json", {"prompts": {"query": "query: "}}),
+        ("1_Pooling/config.json", {"pooling_mode_cls_token": True}),
+    ],
+)
+def test_a_model_of_another_form_is_left_to_sentence_transformers(tmp_path, file, other):
+    names = ("modules.json", "config.json", "sentence_bert_config.json", "config_sentence_transformers.json")
+    (tmp_path / "1_Pooling").mkdir()
+    for name in (*names, "1_Pooling/config.json"):
+        (tmp_path / name).write_bytes((builtin_encoder_path() / name).read_bytes())
+    assert is_mean_pooled(tmp_path)
+    (tmp_path / file).write_text(json.dumps({**json.loads((tmp_path / file).read_text()), **other}))
+    assert not is_mean_pooled(tmp_path)
 
 
 @needs_minilm

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.config.lazy import Lazy
-from ewe.config.loading import import_transformers
+from ewe.config.loading import import_torch
 from ewe.longterm.scoring.contradictions import same_attribute
 from ewe.text.english import FUNCTION_WORDS
 from ewe.text.words import words
@@ -115,16 +115,13 @@ def _dates_an_event_otherwise(older: str, newer: str) -> bool:
 
 
 def _load() -> CachedJudge:
-    import_transformers()
+    import_torch()
     # Here, so that memories on a server, and stores that are only searched, need no torch.
-    from ewe.verification.judges.builtin_judge import load_int8, read_model
-    from ewe.verification.judges.cross_encoder import CrossEncoderJudge, multiplies_bfloat16
-    from ewe.verification.judges.packed_bert import PackedBert
+    from ewe.verification.judges.builtin_judge import load_int8, read_packed
+    from ewe.verification.judges.cross_encoder import CrossEncoderJudge
 
-    model, tokenizer = read_model(builtin_path())
-    model.load_state_dict(model.state_dict() | load_int8(MODEL / "reader.safetensors"))
-    packed = PackedBert(model, multiplies_bfloat16(model.device))
-    return CachedJudge(CrossEncoderJudge(packed, tokenizer, Head((0, 1, 2)), "change", MAX_TOKENS))
+    model, tokenizer, _ = read_packed(builtin_path(), load_int8(MODEL / "reader.safetensors"))
+    return CachedJudge(CrossEncoderJudge(model, tokenizer, Head((0, 1, 2)), "change", MAX_TOKENS))
 
 
 _reader = Lazy(_load)

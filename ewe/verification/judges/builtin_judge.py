@@ -7,6 +7,7 @@ and README.md, the card. Of the weights a matrix `NAME` is stored as int8 [rows,
 float under its name.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,14 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
-from transformers.initialization import no_init_weights
 
-from ewe.config.loading import WEIGHTS_LOCK
+from ewe.config.loading import WEIGHTS_LOCK, import_transformers
 from ewe.errors import JudgeError
-from ewe.verification.judges.checkpoints import builtin_path, check_builtin, read_head
+from ewe.text.packed_bert import BertShape
+from ewe.text.word_pieces import WordPieces
+from ewe.verification.judges.checkpoints import Head, builtin_path, check_builtin, read_head
 from ewe.verification.judges.cross_encoder import CrossEncoderJudge, choose_device, multiplies_bfloat16
-from ewe.verification.judges.packed_bert import PackedBert
+from ewe.verification.judges.packed_classifier import PackedClassifier
 
 _SCALE = ".scale"
 
@@ -52,12 +53,30 @@ def load_int8(path: Path) -> dict[str, Tensor]:
 
 def read_model(folder: Path) -> tuple[Any, Any]:
     """The model of a folder in this layout, in float32 on the CPU, and its tokenizer; raises what transformers does."""
+    import_transformers()
+    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+    from transformers.initialization import no_init_weights
+
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     with WEIGHTS_LOCK, no_init_weights():
-        model = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
+        model: Any = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
     model.load_state_dict(load_int8(folder / "model.safetensors"))
     return model, tokenizer
+
+
+def read_packed(folder: Path, trained: Mapping[str, Tensor] | None = None) -> tuple[PackedClassifier, WordPieces, Head]:
+    """The model of a folder in this layout for CPUs, its tokenizer and its head, without transformers.
+
+    trained: weights in place of the folder's. Raises OSError, ValueError or KeyError for files that hold no such model,
+    and JudgeError as `load_int8` does.
+    """
+    config = json.loads((folder / "config.json").read_bytes())
+    head = read_head({int(index): text for index, text in config["id2label"].items()}, _NAME)
+    weights = load_int8(folder / "model.safetensors") | dict(trained or {})
+    bfloat16 = multiplies_bfloat16(PackedClassifier.device)
+    model = PackedClassifier(weights, BertShape.of(config), len(config["id2label"]), bfloat16)
+    return model, WordPieces(folder), head
 
 
 _NAME = "builtin"
@@ -67,11 +86,13 @@ def load_builtin(device: str = "auto", folder: Path | None = None) -> CrossEncod
     """The built-in judge, or one of the same layout in `folder`. Raises JudgeError if it is missing or damaged."""
     folder = folder or builtin_path()
     check_builtin(folder)
+    place = choose_device(device)
     try:
+        if place.type == "cpu":
+            packed, pieces, head = read_packed(folder)
+            return CrossEncoderJudge(packed, pieces, head, _NAME, pieces.model_max_length)
         model, tokenizer = read_model(folder)
         head = read_head(model.config.id2label, _NAME)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise JudgeError(f"the built-in judge in {folder} is damaged: {error}") from error
-    place = choose_device(device)
-    placed = PackedBert(model, multiplies_bfloat16(place)) if place.type == "cpu" else model.to(place)
-    return CrossEncoderJudge(placed, tokenizer, head, _NAME, tokenizer.model_max_length)
+    return CrossEncoderJudge(model.to(place), tokenizer, head, _NAME, tokenizer.model_max_length)

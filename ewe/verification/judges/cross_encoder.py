@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
-from ewe.config.loading import WEIGHTS_LOCK
+from ewe.config.loading import WEIGHTS_LOCK, import_transformers
 from ewe.config.registry import JUDGES
 from ewe.config.setting_names import hint
 from ewe.errors import JudgeError
@@ -49,6 +48,10 @@ class CrossEncoderJudge:
         labels: its label names as supported, refuted or inconclusive, where they do not say so. Raises JudgeError if
         it cannot be read, has no trained classification head, or its labels are not understood.
         """
+        import_transformers()
+        # Here, because the built-in judge needs none of it.
+        from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+
         config = _read(AutoConfig, name)
         check_head(config.problem_type, name)
         head = read_head({int(index): text for index, text in config.id2label.items()}, name, labels)
@@ -72,9 +75,9 @@ class CrossEncoderJudge:
             encoded = self._encode(pairs)
         for rows in self._batches(encoded):
             batch = self._tokenizer.pad([encoded[row] for row in rows], return_tensors="pt")
-            place = self._model.device
+            inputs = {key: value.to(self._model.device) for key, value in batch.items()}
             with torch.inference_mode():
-                logits = self._model(**batch.to(place)).logits
+                logits = self._model(**inputs).logits
             result[rows] = self._head.probabilities(logits.float().cpu().numpy())
         return checked(result, len(pairs), self._name)
 

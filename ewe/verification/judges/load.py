@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ewe.config import VerificationConfig
 from ewe.config.lazy import Lazy
-from ewe.config.loading import import_transformers
+from ewe.config.loading import import_torch, import_transformers
 from ewe.config.registry import JUDGES
 from ewe.config.setting_names import AUTO, BUILTIN_JUDGE, READER, WRITER
 from ewe.errors import JudgeError
@@ -65,7 +65,8 @@ class LazyJudge:
         self._judge.get()
 
     def _loaded(self) -> Judge:
-        import_transformers()
+        # The built-in judge needs no transformers, whose import takes longer than all the rest.
+        import_torch() if self.name == BUILTIN_JUDGE else import_transformers()
         return self._load()
 
 
