@@ -115,7 +115,7 @@ def stand_in_engine(
     components: Components = _NOTHING,
 ) -> Engine:
     """An engine whose units all rows share, with room for `capacity` tokens."""
-    blocks = capacity // _BLOCK + config.scheduler.max_num_seqs + 2
+    blocks = capacity // _BLOCK + config.scheduler.places + 2
     pool = KVPool([LayerShape(1, 1, 1)], blocks, _BLOCK, torch.float32, "cpu")
     backend = TritonBackend(pool.device, _BLOCK, num_kv_heads=8)
     backend.target_pieces, backend._multiprocessors = _TARGET_PIECES, _MULTIPROCESSORS

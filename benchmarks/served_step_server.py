@@ -36,7 +36,7 @@ def served_config(rows: int) -> Config:
 
 def build_stand_in(config: Config, components: Any, on_finish: Callable[..., None], *_: Any) -> Engine:
     """In place of `build_engine`."""
-    rows = config.scheduler.max_num_seqs
+    rows = config.scheduler.places
     return stand_in_engine(config, UNITS * UNIT_TOKENS + rows * LONGEST, on_finish, components)
 
 

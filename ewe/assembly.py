@@ -109,6 +109,9 @@ def _build(
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
     if loaded.tokenizer is None and named_policy(config).asks:
         raise ConfigError(f"this model has no tokenizer, and policy {config.policy} needs one: set policy to plain")
+    if loaded.model.device.type == "cuda":
+        config = config.on_gpu()
+        components.warm(on_load)  # the pool takes what is left, and an encoder or a judge on the same GPU is in it
     shapes = layer_shapes(loaded.model)
     kept = _token_states(config, components, loaded)
     budget = plan_memory(config, loaded, shapes, kept)
@@ -121,7 +124,7 @@ def _build(
         config.memory.num_units, loaded.adapters,
     )  # fmt: skip
     with memory_for_graphs(budget.summary()):
-        runner.prepare(config.scheduler.max_num_seqs, config.scheduler.max_num_batched_tokens, on_load)
+        runner.prepare(config.scheduler.places, config.scheduler.max_num_batched_tokens, on_load)
     frugal = FrugalRunner(runner, budget.summary())
     return replace(wire(config, components, on_finish, loaded, pool, frugal, budget), decoder=runner.static)
 
@@ -159,7 +162,7 @@ def wire(
     input_processor = InputProcessor(config, tokenizer, limits, block_manager, memory_manager, grammars)
     policies = _policy_runner(config, components, policy, retrieval, verification, input_processor, pool)
     chosen = config.scheduler.async_scheduling
-    active = ActiveSequences(config.scheduler.max_num_seqs, policies, memory_manager, swapper, runner, on_finish)
+    active = ActiveSequences(config.scheduler.places, policies, memory_manager, swapper, runner, on_finish)
     core = EngineCore(
         config=config,
         async_scheduling=pool.device.type == "cuda" if chosen is None else chosen,

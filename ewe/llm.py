@@ -41,8 +41,9 @@ class LLM(ChatPrompts):
     stays the caller's. config: a Config, a YAML file or a mapping; without one the built-in model brings its own
     settings. loaded: a model that is already in memory. on_load: called with each `LoadStep` while it opens.
 
-    Settings, folders and names are checked before torch is imported and weights are read; encoders and judges are
-    loaded with the first request. Raises ConfigError, UnsupportedModelError or DatastoreError.
+    Settings, folders and names are checked before torch is imported and weights are read. Encoders and judges are
+    loaded with the first request; on a GPU before that, lest the KV pool take their memory. Raises ConfigError,
+    UnsupportedModelError or DatastoreError.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class LLM(ChatPrompts):
         preflight(self.config, loaded is not None)
         components = make_components(self.config, datastore, verifier, service, on_load, loaded is not None)
         self.client = EngineClient(self.config, components, loaded, on_load)
+        self.config = self.client.engine.config
         super().__init__(self.config, self.client.engine.loaded.tokenizer)
         if (memories := components.memories) is not None and self.config.longterm.extractor == "model":
             if not self.has_chat_template or find_spec("llguidance") is None:

@@ -18,6 +18,7 @@ from ewe.cli.engine import open_llm, server_packages
 from ewe.cli.findings_file import content_digest, run_settings
 from ewe.cli.result_file import check_settings, note_settings
 from ewe.cli.terminal import INTERRUPTED, progress_bar, say
+from ewe.config import GPU_PLACES
 from ewe.errors import InvalidRequestError
 from ewe.types.sampling_params import SamplingParams
 
@@ -75,7 +76,7 @@ def batch(
     from ewe.server.settings import resolve_settings
 
     chosen, server, _ = resolve_settings(engine.model, engine.config, os.environ, engine.assignments)
-    places = max_concurrency or 2 * chosen.scheduler.max_num_seqs
+    places = max_concurrency or 2 * (chosen.scheduler.max_num_seqs or GPU_PLACES)
     answer = _answer_here if ray is None else partial(_answer_with_ray, engines=ray)
     log = _run(requests, output or requests.with_suffix(".results.jsonl"), chosen, server, places, answer)
     if log.failed:

@@ -55,9 +55,9 @@ def serve(
     with server_packages("ewe serve"):
         from ewe.server.process import serve as run
 
-    if server.engine_process:
-        from ewe.server.own_process.engine_process import EngineProcess
+    from ewe.server.own_process.engine_process import EngineProcess, is_apart
 
+    if is_apart(chosen, server):
         with EngineProcess(chosen, server) as process:
             run(server, process.open, notes)
         return

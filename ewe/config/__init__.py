@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, ValidationError, model_validator
 
 from ewe.config.config_engine import (
+    GPU_PLACES,
     CacheConfig,
     Dtype,
     FeedbackConfig,
@@ -25,6 +26,7 @@ from ewe.config.setting_names import AUTO, NONE, WRITER
 from ewe.errors import ConfigError
 
 __all__ = [
+    "GPU_PLACES",
     "CacheConfig",
     "Config",
     "Dtype",
@@ -82,15 +84,27 @@ class Config(Settings):
                 "model.tensor_parallel: each process sees its own attention heads and needs every token before the "
                 "next pass, so policy dragin and scheduler.async_scheduling cannot be had with it"
             )
-        longest_unit = self.memory.unit_tokens if self.memory.num_units else 0
-        if self.scheduler.max_num_batched_tokens < longest_unit + self.scheduler.max_num_seqs:
+        longest_unit = self._longest_unit
+        if self.scheduler.max_num_batched_tokens < longest_unit + self.scheduler.places:
             # Else the sequences that decode could keep a unit or a prompt out of every pass.
             raise ValueError(
                 "scheduler.max_num_batched_tokens must be at least scheduler.max_num_seqs"
                 + (" plus memory.unit_tokens" if longest_unit else "")
-                + f" ({longest_unit + self.scheduler.max_num_seqs})"
+                + f" ({longest_unit + self.scheduler.places})"
             )
         return self
+
+    @property
+    def _longest_unit(self) -> int:
+        return self.memory.unit_tokens if self.memory.num_units else 0
+
+    def on_gpu(self) -> Self:
+        """These settings, with as many sequences at once as a GPU takes, unless they say how many."""
+        if self.scheduler.max_num_seqs is not None:
+            return self
+        room = self.scheduler.max_num_batched_tokens - self._longest_unit
+        scheduler = self.scheduler.model_copy(update={"max_num_seqs": min(GPU_PLACES, room)})
+        return self.model_copy(update={"scheduler": scheduler})
 
     @model_validator(mode="after")
     def _memories_have_their_place(self) -> Self:

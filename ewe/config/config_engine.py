@@ -188,13 +188,22 @@ class CacheConfig(Settings):
     gpu_share: float = Field(0.9, gt=0, le=1)
 
 
+_CPU_PLACES, GPU_PLACES = 16, 128
+
+
 class SchedulerConfig(Settings):
     """Sequences that run at once, tokens in one forward pass, and whether a GPU replays captured graphs.
 
+    max_num_seqs: None: 16, and 128 on a GPU (`Config.on_gpu`), where a step takes nearly as long for one as for many.
     async_scheduling: whether a pass is launched before the tokens of the one before it are read; None: on GPUs.
     """
 
-    max_num_seqs: int = Field(16, gt=0)
+    max_num_seqs: int | None = Field(None, gt=0)
     max_num_batched_tokens: int = Field(2048, gt=0)
     cuda_graphs: bool = True
     async_scheduling: bool | None = None
+
+    @property
+    def places(self) -> int:
+        """Sequences that run at once."""
+        return self.max_num_seqs or _CPU_PLACES

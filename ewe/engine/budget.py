@@ -83,7 +83,7 @@ def plan_memory(
     if kept is not None:
         block_bytes += kept.num_bytes * cache.block_size
     if kept is not None and kept.kind == "hidden":  # each answer has a copy of those of its passages
-        copies = config.scheduler.max_num_seqs * config.feedback.nest_passages * memory.unit_tokens
+        copies = config.scheduler.places * config.feedback.nest_passages * memory.unit_tokens
         activations += copies * kept.num_bytes
     on_gpu = device.type == "cuda"
     if cache.num_blocks is not None:
@@ -151,7 +151,7 @@ def estimate_activations(config: Config, loaded: LoadedModel) -> int:
     inner = getattr(text, "intermediate_size", None) or 4 * hidden
     per_token: int = (3 * inner + 4 * width) * int(loaded.model.dtype.itemsize)
     per_row = loaded.vocab_size * torch.float32.itemsize * _LOGIT_COPIES
-    return config.scheduler.max_num_batched_tokens * per_token + config.scheduler.max_num_seqs * per_row
+    return config.scheduler.max_num_batched_tokens * per_token + config.scheduler.places * per_row
 
 
 def _passing(model: Any) -> int:

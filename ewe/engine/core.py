@@ -8,6 +8,8 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+import torch
+
 from ewe.config import Config
 from ewe.engine.active_sequences import ActiveSequences
 from ewe.engine.grammar import Grammar
@@ -21,6 +23,7 @@ from ewe.engine.inflight_batch import (
     last_tokens,
 )
 from ewe.engine.model_runner import ForwardResult
+from ewe.engine.models.device import has_failed
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import publish
 from ewe.engine.policy_runner import PolicyRunner
@@ -107,16 +110,25 @@ class EngineCore:
         except EngineDeadError:
             raise
         except Exception as error:  # models are foreign code: what they raise fails the requests in the pass alone
+            if has_failed(self.scheduler.pool.device):
+                raise
             self.scheduler.failed(plan)
-            for sequence in plan.busy:
-                self.active.end(sequence, "error", f"the forward pass failed: {type(error).__name__}: {error}")
+            self._fail(plan, f"the forward pass failed: {type(error).__name__}: {error}")
             return None
         self.scheduler.launched(plan)
         writers = self._writers(plan, result, inflight)
         if writers:
             rows = draws or [self._sampling_row(item.sequence) for item in writers]
-            inflight.draw(result, writers, rows, with_entropy, self.processor)
+            try:
+                inflight.draw(result, writers, rows, with_entropy, self.processor)
+            except torch.OutOfMemoryError as error:  # of what these answers ask for: penalties, many logprobs
+                self._fail(plan, f"there is no memory to draw a token: {error}")
+                return None
         return inflight
+
+    def _fail(self, plan: SchedulerOutput, reason: str) -> None:
+        for sequence in plan.busy:
+            self.active.end(sequence, "error", reason)
 
     def _read_tokens(self, inflight: InflightBatch) -> None:
         """Takes the tokens of a pass into their texts; on a GPU the pass is over when they are read."""

@@ -71,7 +71,7 @@ class Scheduler:
             if sequence in plan.busy:
                 continue
             if not sequence.schedule.is_admitted or sequence.schedule.swapped is not None:
-                has_place = plan.budget > 0 if sequence.is_scored else admitted < self.config.max_num_seqs
+                has_place = plan.budget > 0 if sequence.is_scored else admitted < self.config.places
                 may_enter = may_enter and has_place and self._admit(plan, sequence)
                 if not may_enter:
                     continue
@@ -126,7 +126,7 @@ class Scheduler:
 
     def _add_tokens(self, plan: SchedulerOutput, sequence: Sequence, num_tokens: int) -> None:
         """Adds the next of a context's tokens, so many in all; it sees nothing but what is encoded or in the pass."""
-        is_full = len(plan.sequences) >= self.config.max_num_seqs and not sequence.is_scored
+        is_full = len(plan.sequences) >= self.config.places and not sequence.is_scored
         if plan.budget <= 0 or is_full:
             return
         request, table, begin = sequence.request, sequence.table, sequence.table.length

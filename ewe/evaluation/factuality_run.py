@@ -94,7 +94,7 @@ async def _write_all(
     What retriever and verifier load is loaded before, and counts for nobody.
     """
     await asyncio.to_thread(llm.llm.client.components.warm)
-    places = asyncio.Semaphore(2 * llm.llm.config.scheduler.max_num_seqs)
+    places = asyncio.Semaphore(2 * llm.llm.config.scheduler.places)
     last = time.monotonic()
 
     async def answer(item: Item, alone: bool = False) -> None:

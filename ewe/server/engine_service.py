@@ -77,7 +77,7 @@ class Service:
     def open(self, engine: ServedEngine) -> None:
         """Begins to serve with this engine."""
         config, settings = engine.prompts.config, self.settings
-        places = config.scheduler.max_num_seqs
+        places = config.scheduler.places
         capacity, is_shared = places + settings.max_waiting, len(settings.keys()) > 1
         self.admission = AdmissionControl(capacity, settings.max_per_key, places, is_shared)
         names = ModelNames(config.model.name, settings.served_model_name, config.model.adapters or ())

@@ -39,7 +39,8 @@ class ServerSettings(Settings):
     files and batches are kept (None: there are none); batch_bytes: the most that one key may keep there;
     batch_concurrency: requests of all batches under way. response_bytes: how much of finished responses is kept in
     memory for each key, so that others can follow them (0: nothing is). engine_process: whether `ewe serve` gives the
-    engine a process of its own, so that HTTP takes no time from its steps.
+    engine a process of its own, so that HTTP takes no time from its steps (None: on a GPU, unless something stands
+    against it).
     """
 
     host: str = "127.0.0.1"
@@ -74,7 +75,7 @@ class ServerSettings(Settings):
     batch_bytes: int = Field(4 << 30, gt=0)
     batch_concurrency: int = Field(8, gt=0)
     response_bytes: int = Field(64 << 20, ge=0)
-    engine_process: bool = False
+    engine_process: bool | None = None
 
     @field_validator("served_model_name", mode="before")
     @classmethod

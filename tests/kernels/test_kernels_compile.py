@@ -23,10 +23,9 @@ KERNELS = Path(tiles.__file__).parent
 # Stack bytes that cost nothing: a few registers saved outside the loops.
 MOST_SPILLED = 64
 # What spills more all the same, with any number of stages; no such card was at hand to look for a better tile.
-SPILLING = {(100, "prefill_fp8")}
-# Bytes of shared memory that one program may take, by capability; 86, 89 and 120 have less than 80 and 100 but run the
-# same code.
-SHARED = {80: 99 << 10, 90: 227 << 10, 100: 227 << 10}
+SPILLING = {(100, "prefill_fp8"), *((120, f"prefill{end}") for end in ("", "_capped", "_fp8"))}
+# Bytes of shared memory that one program may take, by capability; 86 and 89 have less than 80 but run the same code.
+SHARED = {80: 99 << 10, 90: 227 << 10, 100: 227 << 10, 120: 99 << 10}
 # Instructions of tensor cores: of few rows, and of 64 and more by capability, with the kernels that must have these.
 SMALL_TILES = "mma.sync.aligned.m16n8k"
 WHOLE_TILES = {90: "wgmma.mma_async.sync.aligned.m64", 100: "tcgen05.mma"}
@@ -90,7 +89,7 @@ def test_decoding_over_shared_units_loads_the_next_keys_while_it_computes(tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("capability", "kernels"), [(80, 24), (90, 32), (100, 32)])
+@pytest.mark.parametrize(("capability", "kernels"), [(80, 24), (90, 32), (100, 32), (120, 32)])
 def test_every_kernel_compiles_fits_and_does_not_wait_for_all_copies(capability, kernels, tmp_path):
     found = compiled(capability, tmp_path)
     assert len(found) == kernels

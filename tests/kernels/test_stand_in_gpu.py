@@ -22,9 +22,10 @@ from benchmarks.feedback import Library, Script
 from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
 from ewe.config.memory_mark import PlacedPrompt
+from ewe.engine import sampler
 from ewe.engine.kvcache.pool import KVPool, LayerShape
 from ewe.errors import DeviceMemoryError
-from ewe.types import Query
+from ewe.types import Query, Verdict
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="there is a real GPU")
 PARAMS = [
@@ -77,6 +78,38 @@ def check(prompt_tokens=3, prefix="", **settings):
 
 def test_the_texts_are_those_of_a_cpu_and_nothing_waits():
     assert check() == (set(), 0)
+
+
+def test_the_texts_are_those_of_a_cpu_on_a_gpu_for_which_there_are_no_kernels(monkeypatch):
+    expected, _, _ = write("cpu")
+    with in_place():
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *device: (7, 5))
+        sampler._kernels_run_on.cache_clear()
+        found, _, _ = write("cuda")
+    sampler._kernels_run_on.cache_clear()
+    assert [answer.token_ids for answer in found] == [answer.token_ids for answer in expected]
+
+
+def write_checked(device):
+    """An answer of the built-in model over its datastore, checked by the judge of the package."""
+    retrieval, scheduler = {"retriever": "bm25"}, {"cuda_graphs": False, "max_num_seqs": 1}
+    # The interpreter multiplies bfloat16 wrongly.
+    model = {"device": device, "dtype": "float32"}
+    config = {"model": model, "retrieval": retrieval, "scheduler": scheduler, "cache": {"memory_gib": 0.1}}
+    with LLM("builtin", datastore="builtin", verifier="claims", config=config) as llm:
+        DEVICE.waits.clear()
+        [answer] = llm.generate("Tell me about Storim Pidroy.", SamplingParams(max_tokens=14))
+    return answer.text, [(item.text, item.verdict, item.source_ids) for item in answer.sentences]
+
+
+@pytest.mark.slow
+def test_a_checked_answer_is_that_of_a_cpu_and_the_loop_does_not_wait_for_the_judge():
+    expected = write_checked("cpu")
+    assert any(verdict is Verdict.SUPPORTED for _, verdict, _ in expected[1])
+    with in_place():
+        assert write_checked("auto") == expected
+        assert DEVICE.waits
+        assert all("cross_encoder" in place for _, place in DEVICE.waits)
 
 
 @pytest.mark.slow
@@ -143,6 +176,26 @@ def test_kernels_run_on_the_model_s_device_whichever_is_the_current_one(gpu):
     assert sorted(len(answer.token_ids) for answer in answers) == [7, 9]
     assert all(logprob < 0 for answer in answers for logprob in answer.logprobs), "read before they had arrived"
     assert (status.graphs, status.failed_graphs) == (3, 0)
+
+
+def test_an_engine_on_a_gpu_has_the_places_of_one(gpu, monkeypatch):
+    monkeypatch.setattr("ewe.config.GPU_PLACES", 3)
+    scheduler = {"max_num_batched_tokens": 64, "cuda_graphs": False}
+    with LLM(config=CONFIG | {"policy": "plain", "scheduler": scheduler}, loaded=load_synthetic(SIZE, "cuda")) as llm:
+        assert llm.config.scheduler.places == 3
+        assert llm.client.engine.core.active.max_num_seqs == 3
+
+
+def test_what_retriever_and_verifier_load_is_there_before_the_pool_takes_the_rest(gpu):
+    class Warming(Library):
+        def warm(self):
+            phases.append("warm")
+
+    phases = []
+    config = CONFIG | {"scheduler": SCHEDULER | {"cuda_graphs": False}}
+    loaded, library = load_synthetic(SIZE, "cuda"), Warming(Script(0.0, 0.6, "blocking"), passage_tokens=12)
+    with LLM(config=config, loaded=loaded, verifier=library, on_load=lambda step: phases.append(step.phase)):
+        assert phases.index("warm") < phases.index("allocating the KV pool")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -30,6 +31,7 @@ def gpu(monkeypatch):
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Made-up 9")
         properties = type("Properties", (), {"multi_processor_count": 132})
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+        monkeypatch.setattr(choose, "_compile_failure", lambda device: None)
 
     return make
 
@@ -73,3 +75,25 @@ def test_without_triton_a_gpu_gets_torch_and_the_line_says_what_to_install(pool,
         assert isinstance(choose.choose_backend(CUDA, pool), TorchBackend)
     [record] = caplog.records
     assert "ewe-engine[gpu]" in record.getMessage()
+
+
+def test_where_no_kernel_can_be_compiled_a_gpu_gets_torch_and_the_line_says_what_is_missing(
+    pool, gpu, caplog, monkeypatch
+):
+    compiles = choose._compile_failure
+    gpu((9, 0))
+    monkeypatch.setattr(choose, "_compile_failure", compiles)
+    monkeypatch.setattr(choose, "_compiled_on", set())
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
+    monkeypatch.setattr(choose.torch, "ones", lambda *shape, device: torch.zeros(shape))
+
+    def fail(*arguments):
+        raise RuntimeError("Failed to find C compiler. Please specify via CC environment variable.\nMore.")
+
+    monkeypatch.setattr("ewe_kernels.norm.rms_norm", fail)
+    with caplog.at_level(logging.WARNING):
+        assert isinstance(choose.choose_backend(CUDA, pool), TorchBackend)
+    [record] = caplog.records
+    assert "Failed to find C compiler" in record.getMessage()
+    assert "apt install gcc" in record.getMessage()
+    assert "More." not in record.getMessage()

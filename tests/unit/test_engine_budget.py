@@ -52,6 +52,22 @@ def test_on_a_gpu_the_pool_gets_what_its_share_leaves(monkeypatch: pytest.Monkey
     assert budget.activations > 0
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "memory", "places"),
+    [
+        ({}, {}, 128),
+        ({"max_num_seqs": 3}, {}, 3),
+        ({"max_num_batched_tokens": 300}, {"unit_tokens": 200}, 100),  # the rest of a pass is a unit's
+    ],
+)
+def test_on_a_gpu_more_sequences_run_at_once_unless_the_settings_say_how_many(
+    scheduler: dict[str, int], memory: dict[str, int], places: int
+) -> None:
+    config = Config.from_mapping({"scheduler": scheduler, "memory": memory})
+    assert config.scheduler.places == (scheduler.get("max_num_seqs") or 16)
+    assert config.on_gpu().scheduler.places == places
+
+
 def test_weights_that_lie_elsewhere_take_room_on_their_way_only(monkeypatch: pytest.MonkeyPatch) -> None:
     model = loaded().model
     whole = plan(monkeypatch, {}, 6 * GIB, 8 * GIB, gpu=False)

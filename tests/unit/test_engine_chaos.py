@@ -6,11 +6,13 @@ import random
 from typing import Any
 
 import pytest
+import torch
 from engine_bench import GatedBench, Reader
 from engine_parts import Judge, Library, number, sentences
 from mock_engine import Bench
 
 from ewe.config import Config
+from ewe.engine.inflight_batch import InflightBatch
 from ewe.types import Verdict
 from ewe.types.sampling_params import SamplingParams
 
@@ -137,6 +139,23 @@ def test_a_failing_pass_fails_its_requests_and_the_engine_goes_on(error: Excepti
     assert failed.error == f"the forward pass failed: {type(error).__name__}: {error}"
     results = bench.run_prompt()
     assert results["waiting", 0].finish_reason == "length"
+
+
+def test_where_there_is_no_memory_to_draw_the_requests_of_the_pass_fail_and_the_engine_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    bench = Bench(config(), None, None, sentences)
+    bench.add("a", "Tell me", SamplingParams(max_tokens=9))
+    with monkeypatch.context() as patch:
+        patch.setattr(InflightBatch, "draw", refuse)
+        results = bench.run()
+    bench.check()
+    assert results["a", 0].error == "there is no memory to draw a token: CUDA out of memory."
+    bench.add("b", "Tell me", SamplingParams(max_tokens=9))
+    assert bench.run()["b", 0].finish_reason == "length"
 
 
 def test_a_unit_whose_pass_failed_is_encoded_by_the_next_who_needs_it() -> None:

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+import torch
 from engine_bench import GatedBench
 from engine_parts import Judge, sentences
 from mock_engine import Bench
@@ -118,6 +119,22 @@ def test_an_error_in_the_loop_ends_it_and_is_told_with_its_cause() -> None:
     assert not bench.loop.is_alive
     with pytest.raises(EngineDeadError, match="KeyError"):
         bench.submit("a", SamplingParams())
+    bench.loop.close()
+
+
+def test_a_pass_that_fails_on_a_gpu_that_takes_no_more_work_ends_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(device: torch.device) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(torch.cuda, "synchronize", fault)
+    bench = LoopBench(CONFIG, None, None, sentences)
+    bench.core.scheduler.pool.device = torch.device("cuda", 0)
+    bench.runner.fail_next = RuntimeError("CUDA error: an illegal memory access was encountered")
+    bench.submit("a", SamplingParams(max_tokens=5, ignore_eos=True))
+    error = bench.next()
+    assert isinstance(error, EngineDeadError)
+    assert "illegal memory access" in str(error)
+    assert not bench.loop.is_alive
     bench.loop.close()
 
 

@@ -17,6 +17,7 @@ from unit.engine_tokenizers import sentencepiece_like
 
 from ewe import LLM, SamplingParams
 from ewe.config import Config, MemoryConfig, ModelConfig, resolve_config
+from ewe.engine.attention import choose
 from ewe.engine.budget import plan_memory
 from ewe.engine.model_runner import layer_shapes
 from ewe.engine.models.compiled import compile_layers, undo_compile
@@ -206,6 +207,7 @@ def test_old_gpus_and_foreign_devices_are_told(monkeypatch: pytest.MonkeyPatch) 
 def test_a_gpu_without_the_kernel_is_told_of(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "an older GPU")
+    monkeypatch.setattr(choose, "_compile_failure", lambda device: None)
     assert choose_few_rows("int8", CPU, torch.float32) is None
     assert not caplog.text
     assert choose_few_rows("fp8", torch.device("cuda"), torch.bfloat16) is None

@@ -23,7 +23,7 @@ from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError, Schema
 from ewe.server.app import create_app
 from ewe.server.own_process import engine_messages as wire
 from ewe.server.own_process.engine_child import EngineChild
-from ewe.server.own_process.engine_process import refuse_unservable
+from ewe.server.own_process.engine_process import is_apart, refuse_unservable
 from ewe.server.own_process.message_pipe import MessagePipe
 from ewe.server.own_process.remote_engine import RemoteEngine
 from ewe.server.settings import ServerSettings
@@ -31,7 +31,7 @@ from ewe.types import Passage, VerificationRequest
 from ewe.types.sampling_params import SamplingParams
 
 STATUS = EngineStatus(1, 0, 0.25, 8, 4, 0, 0, 0, 0, 0, 0, 0)
-FACTS = wire.EngineFacts(Limits(64, 100, 9, 16), None, "cpu", (), {}, True, False, STATUS)
+FACTS = wire.EngineFacts(Limits(64, 100, 9, 16), None, "cpu", (), {}, True, False, 7, STATUS)
 PARAMS = SamplingParams(max_tokens=4, n=2)
 
 
@@ -62,6 +62,10 @@ def far() -> Iterator[Far]:
     found = Far()
     yield found
     found.hang_up()
+
+
+def test_as_many_places_are_counted_on_as_the_engine_has_found_its_device_to_have(far: Far) -> None:
+    assert far.engine.prompts.config.scheduler.places == FACTS.places
 
 
 def opened(far: Far, listener: Any) -> Any:
@@ -216,6 +220,24 @@ def test_what_it_sent_before_it_went_is_heard_before_its_end(far: Far) -> None:
     may_go_on.set()
     assert [heard.get(timeout=60).kind, heard.get(timeout=60).kind] == ["text", "finish"]
     assert str(heard.get(timeout=60)) == "it was killed"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "values", "chosen", "apart"),
+    [
+        (True, {}, None, True),
+        (False, {}, None, False),
+        (True, {"model": {"device": "cpu"}}, None, False),
+        (True, {"longterm": {"path": "memories"}}, None, False),
+        (True, {}, False, False),
+        (False, {}, True, True),
+    ],
+)
+def test_on_a_gpu_the_engine_has_a_process_of_its_own_unless_the_settings_say_otherwise(
+    monkeypatch: pytest.MonkeyPatch, gpu: bool, values: dict[str, Any], chosen: bool | None, apart: bool
+) -> None:
+    monkeypatch.setattr("ewe.server.own_process.engine_process.has_gpu_driver", lambda: gpu)
+    assert is_apart(Config.from_mapping(values), ServerSettings(engine_process=chosen)) == apart
 
 
 def test_what_cannot_be_served_so_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from ewe.engine.kvcache.pool import KVPool
 _log = logging.getLogger(__name__)
 # bfloat16 in the tensor cores and asynchronous copies, which the kernels are built on, come with sm_80.
 _LEAST_CAPABILITY = (8, 0)
+_compiled_on: set[torch.device] = set()
 
 
 def choose_backend(device: torch.device, pool: KVPool) -> AttentionBackend:
@@ -46,4 +47,27 @@ def missing_for_kernels(device: torch.device, cache_dtype: torch.dtype | None = 
         return f"{name}, and the kernels need sm_80 or newer"
     if cache_dtype == FP8 and capability < LEAST_CAPABILITY:
         return f"{name}, and over fp8 the kernels need sm_89 or newer: set cache.dtype to auto"
+    return _compile_failure(device)
+
+
+def _compile_failure(device: torch.device) -> str | None:
+    """Why Triton cannot run a kernel here, found out with a small one; None if it can.
+
+    Triton needs a C compiler and Python's headers at run time, which slim images lack, and an assembler that knows the
+    GPU. What fails here would fail in the first pass.
+    """
+    from ewe_kernels.norm import rms_norm
+
+    if device in _compiled_on:
+        return None
+    try:
+        with torch.cuda.device(device):
+            rms_norm(torch.ones(1, 16, device=device), torch.ones(16, device=device), 1e-6)
+    except Exception as error:  # compilers and drivers fail in many ways, and all of them leave the other path
+        said = (str(error).splitlines() or [""])[0]
+        return (
+            f"Triton cannot compile here ({type(error).__name__}: {said}); it needs a C compiler and Python's headers "
+            "(apt install gcc python3-dev)"
+        )
+    _compiled_on.add(device)
     return None

@@ -19,7 +19,7 @@ from ewe.engine.attention.ewe_attention import NAME as ATTENTION
 from ewe.engine.attention.probe import attention_layers
 from ewe.engine.attention.support import refuse_unsupported, rope_settings
 from ewe.engine.models.cpu_linear import speed_up_decoding
-from ewe.engine.models.device import launching_on, on_one_device, usable_device
+from ewe.engine.models.device import launching_on, on_one_device, precision_on, usable_device
 from ewe.engine.models.gguf_weights import cost_of_widening, widening
 from ewe.engine.models.model_files import ModelSource, adapter_folder, adapter_folders, model_source
 from ewe.engine.models.pretrained import load_tokenizer, pretrained_options, read_pretrained
@@ -166,12 +166,11 @@ def _read_model(
 
 
 def _place(model_config: Any, config: ModelConfig) -> tuple[torch.device, torch.dtype]:
-    """Device and dtype; "auto": the GPU, if any, with the checkpoint's own precision; else the CPU in float32."""
+    """Device and dtype; "auto": the GPU, if any, with the checkpoint's own precision if it has that; else the CPU."""
     device = usable_device(config.device)
     if config.dtype != "auto":
         return device, getattr(torch, config.dtype)
-    own = model_config.get_text_config().dtype or torch.float32
-    return device, own if device.type == "cuda" else torch.float32
+    return device, precision_on(device, model_config.get_text_config().dtype or torch.float32)
 
 
 def _max_model_len(model_config: Any, requested: int | None) -> int:

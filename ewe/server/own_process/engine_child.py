@@ -100,6 +100,7 @@ class EngineChild:
             dict(models),
             self._verifiers.has_own,
             self._llm.client.engine.core.policies.holds_text,
+            self._llm.config.scheduler.places,
             engine.status(),
         )
 

@@ -28,6 +28,7 @@ class EngineFacts:
     """What stays as it is once an engine is loaded, in the words of `ServedEngine`.
 
     has_verifier: whether it has one of its own for finished texts. holds_text: whether text is held until it is final.
+    places: sequences that run at once, which may follow from the device.
     """
 
     limits: Limits
@@ -37,6 +38,7 @@ class EngineFacts:
     sentence_models: dict[str, SentenceTask]
     has_verifier: bool
     holds_text: bool
+    places: int
     status: EngineStatus
 
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from ewe.config import Config
+from ewe.config.gpu_driver import has_gpu_driver
 from ewe.config.loading import LoadStep, OnLoad
 from ewe.errors import ConfigError, EngineDeadError, EWEError
 from ewe.server.own_process import engine_messages as wire
@@ -112,15 +113,27 @@ def _tokenizer(config: Config) -> Any:
     return load_tokenizer(config.model)
 
 
+def is_apart(config: Config, settings: ServerSettings) -> bool:
+    """Whether the engine gets a process of its own: as the settings say, else on a GPU where nothing stands against it.
+
+    On a GPU a step takes about as long as the HTTP of its readers; on a CPU the step is what takes time.
+    """
+    if settings.engine_process is not None:
+        return settings.engine_process
+    return config.model.device != "cpu" and has_gpu_driver() and not _unservable(config)
+
+
 def refuse_unservable(config: Config) -> None:
     """Raises ConfigError for what the two processes cannot do together yet."""
-    reasons: dict[str, Any] = {
-        "longterm.path": (config.longterm.path is not None, "memories are read and changed in the server's process"),
-        "model.tensor_parallel": (
-            config.model.tensor_parallel > 1 and "TORCHELASTIC_RUN_ID" in os.environ,
-            "torchrun's first process is the engine's",
-        ),
-    }
-    for name, (is_there, reason) in reasons.items():
-        if is_there:
-            raise ConfigError(f"server.engine_process: {name} does not go with it, as {reason}: set one of them only")
+    for name, reason in _unservable(config).items():
+        raise ConfigError(f"server.engine_process: {name} does not go with it, as {reason}: set one of them only")
+
+
+def _unservable(config: Config) -> dict[str, str]:
+    """Why an engine cannot be served from a process of its own, by setting."""
+    reasons = {}
+    if config.longterm.path is not None:
+        reasons["longterm.path"] = "memories are read and changed in the server's process"
+    if config.model.tensor_parallel > 1 and "TORCHELASTIC_RUN_ID" in os.environ:
+        reasons["model.tensor_parallel"] = "torchrun's first process is the engine's"
+    return reasons

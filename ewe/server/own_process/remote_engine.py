@@ -50,6 +50,7 @@ class RemoteEngine(ServedEngine):
 
     def __init__(self, process: EngineProcess, facts: wire.EngineFacts, config: Config, tokenizer: Any) -> None:
         self._process, self._pipe, self._facts = process, process.pipe, facts
+        config = config.override([f"scheduler.max_num_seqs={facts.places}"])
         self.prompts = ChatPrompts(config, tokenizer)
         self.tokenizing = RequestTokenizer(config, tokenizer, facts.limits)
         self.summary, self.device, self.memory_lines = facts.summary, facts.device, facts.memory_lines

@@ -57,7 +57,7 @@ def build_app(args: dict[str, Any]) -> Application:
     if server.batch_folder is not None or not (config.longterm.path is None or is_postgres(config.longterm.path)):
         raise ConfigError("folders of memories and batches have one writer each: leave them out with Ray Serve")
     preflight(config)
-    places = config.scheduler.max_num_seqs
+    places = config.scheduler.places
     deployment = serve.deployment(
         name="ewe",
         max_ongoing_requests=places + server.max_waiting,

@@ -1,0 +1,10 @@
+"""Whether this machine has a GPU, told without torch, which takes seconds to import."""
+
+from pathlib import Path
+
+_NVIDIA = Path("/proc/driver/nvidia/version")
+
+
+def has_gpu_driver() -> bool:
+    """Whether the driver of an NVIDIA GPU is loaded; torch may still be unable to use it."""
+    return _NVIDIA.exists()
