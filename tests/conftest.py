@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -11,9 +13,9 @@ from environment import same_terminal, settle, share_cores  # noqa: F401  (a fix
 from hypothesis import settings
 
 settle()
-# The same examples on every run, and no failures for slowness.
-settings.register_profile("ewe", derandomize=True, deadline=None)
-settings.register_profile("thorough", parent=settings.get_profile("ewe"))
+# The same examples on every run, and no failures for slowness. Fewer than by default, which `make test-slow` draws.
+settings.register_profile("ewe", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("thorough", parent=settings.get_profile("ewe"), max_examples=100)
 settings.load_profile("ewe")
 
 
@@ -32,6 +34,14 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.freeze()
         gc.enable()
+        hand_on_logs()
+
+
+def hand_on_logs() -> None:
+    """pytest attaches its handlers to each logger that hands nothing on, six times a test: 1 ms for torch's 50."""
+    for logger in logging.root.manager.loggerDict.values():
+        if isinstance(logger, logging.Logger):
+            logger.propagate = True
 
 
 def pytest_unconfigure() -> None:
@@ -42,6 +52,10 @@ def pytest_unconfigure() -> None:
 def pytest_collectstart() -> None:
     """In the processes that run tests; before anything that imports Triton."""
     import triton_interpreter  # noqa: F401
+    import typer.testing
+
+    # Typer makes all commands anew for each one that is run: 50 ms.
+    typer.testing._get_command = cache(typer.main.get_command)  # type: ignore[assignment]
 
 
 @pytest.hookimpl(tryfirst=True)

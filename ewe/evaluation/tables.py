@@ -39,8 +39,8 @@ class Interval:
 
     @classmethod
     def of_mean(cls, values: Sequence[float]) -> Self:
-        """The mean of at least one value, by 10,000 draws with replacement; the same at every call."""
-        sample, rng = np.asarray(values, dtype=np.float64), np.random.default_rng(0)
+        """The mean of at least one value, by 10,000 draws with replacement; the same at every call and in any order."""
+        sample, rng = np.sort(np.asarray(values, dtype=np.float64)), np.random.default_rng(0)
         rows = max(1, _AT_ONCE // len(sample))
         sizes = [min(rows, DRAWS - first) for first in range(0, DRAWS, rows)]
         means = np.concatenate([sample[rng.integers(0, len(sample), (size, len(sample)))].mean(1) for size in sizes])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from unittest import mock
 
@@ -73,6 +73,9 @@ class ScriptRunner:
     def __init__(self, pool: KVPool, tokenizer: PreTrainedTokenizerFast, script: Script) -> None:
         self._pool, self._tokenizer, self._script = pool, tokenizer, script
         self._assistant = tokenizer.convert_tokens_to_ids(ASSISTANT)
+        # The prompt and the answer are the same at every token.
+        self._text = cache(lambda ids: tokenizer.decode(ids))
+        self._ids = cache(lambda text: tokenizer(text)["input_ids"])
 
     def close(self) -> None:
         pass
@@ -90,7 +93,7 @@ class ScriptRunner:
         slots = torch.from_numpy(row.context_slots.copy())
         ids = self._pool.keys[0][slots, 0, 0].int().tolist()
         begin = len(ids) - ids[::-1].index(self._assistant)
-        answer = self._tokenizer(self._script(self._tokenizer.decode(ids[:begin]), len(row.unit_slots)))["input_ids"]
+        answer = self._ids(self._script(self._text(tuple(ids[:begin])), len(row.unit_slots)))
         place = len(ids) - begin
         logits = torch.zeros(len(self._tokenizer))
         logits[answer[place] if place < len(answer) else self._tokenizer.eos_token_id] = 20.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -51,10 +52,17 @@ def client(llm: LLM) -> Iterator[TestClient]:
         yield opened
 
 
-@pytest.mark.parametrize("examples", [1, pytest.param(60, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["positive", "negative"])
-def test_answers_are_those_that_are_described(kind: str, examples: int) -> None:
-    """To requests that keep to the description, and to those that do not, which are refused.
+@pytest.mark.parametrize(
+    ("kinds", "examples"),
+    [
+        (("negative", "positive"), 1),
+        pytest.param(("positive",), 60, marks=pytest.mark.slow),
+        pytest.param(("negative",), 60, marks=pytest.mark.slow),
+    ],
+)
+def test_answers_are_those_that_are_described(kinds: tuple[str, ...], examples: int) -> None:
+    """To requests that keep to the description, and to those that do not, which are refused; kinds: of one path
+    after the other in turns.
 
     Imported here: schemathesis takes seconds, and only one of the processes that run the tests needs it.
     """
@@ -68,14 +76,16 @@ def test_answers_are_those_that_are_described(kind: str, examples: int) -> None:
     operations = [found.ok() for found in described.get_all_operations()]
     assert len(operations) > 20
     checked = 0
-    for operation in operations:
+    for operation, kind in zip(operations, cycle(kinds), strict=False):
 
         @settings(max_examples=examples, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
         @given(case=operation.as_strategy(schemathesis.GenerationMode(kind)))
         def check(case: Any) -> None:
             nonlocal checked
             checked += 1
-            case.validate_response(case.call(), checks=checks)
+            answer = case.call()
+            is_read = answer.status_code != 413  # else it cannot be known for wrong, which schemathesis wants
+            case.validate_response(answer, checks=checks if is_read else checks[:-1])
 
         with suppress(Unsatisfiable):  # what takes nothing cannot be asked wrongly
             check()

@@ -107,8 +107,9 @@ def test_equals_literal_attention(device, dtype, merge, window, softcap, make):
     torch.testing.assert_close(found.cpu().double(), expected, atol=ATTENTION[dtype], rtol=ATTENTION[dtype])
 
 
+# The interpreter is slow, and which sizes a plan has is nothing of its precision: one on a CPU.
 @pytest.mark.parametrize("window", [None, 6])
-@pytest.mark.parametrize(("device", "dtype"), PRECISIONS)
+@pytest.mark.parametrize(("device", "dtype"), [PRECISIONS[0], *PRECISIONS[2:]])
 def test_a_plan_of_fixed_sizes_gives_the_same_and_zeros_to_what_pads_it(device, dtype, window):
     """Whatever was in its tensors before: here all rows, then some of them."""
     rng = np.random.default_rng(5)

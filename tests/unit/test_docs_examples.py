@@ -7,6 +7,7 @@ import ast
 import importlib
 import json
 import re
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -50,11 +51,13 @@ def shell_lines(start: str) -> list[str]:
     return [line for line in lines if line.startswith(start)]
 
 
+root_command = cache(lambda: get_command(app))
+
+
 @pytest.mark.parametrize("line", shell_lines("ewe "))
 def test_commands_and_their_options_exist(line: str) -> None:
-    root = get_command(app)
     words = line.split()[1:]
-    command = root
+    command = root_command()
     while words and hasattr(command, "commands"):
         command = command.commands[words.pop(0)]
     known = {option for parameter in command.params for option in parameter.opts}

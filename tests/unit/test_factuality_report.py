@@ -214,7 +214,7 @@ def test_a_bootstrap_interval_holds_the_mean_and_stays_within_the_values(values:
     interval = Interval.of_mean(values)
     assert min(values) - 1e-9 <= interval.low <= interval.value + 1e-9
     assert interval.value - 1e-9 <= interval.high <= max(values) + 1e-9
-    assert interval == Interval.of_mean(values)
+    assert interval == Interval.of_mean(values) == Interval.of_mean(values[::-1])
 
 
 def test_a_bootstrap_interval_is_as_wide_as_theory_says() -> None:
