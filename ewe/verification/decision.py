@@ -75,8 +75,8 @@ class DecisionRule:
 
     weights: float64 [2, features], the log-odds of supported and of refuted against inconclusive; None believes the
     judge as it is. copies_only: whether a passage makes a claim supported only if its best sentence, under its title,
-    has all content words of it, most in the same order, says its numbers of the same things, and states as done what
-    the claim does: for judges whose word on other wordings is right too seldom.
+    has all content words of it, most in the same order, says its numbers of the same things, has no limit that the
+    claim leaves out, and states as done what it does: for judges whose word on other wordings is right too seldom.
     """
 
     thresholds: Thresholds

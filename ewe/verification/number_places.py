@@ -1,7 +1,8 @@
 """Whether a claim says its numbers of what the evidence says them of.
 
 A claim can have all words of its evidence, most in the same order, and still be false: "Students pay 45 pounds" on
-"45 pounds a year; students pay 20 pounds", "It survives 28 °C" on "It survives -28 °C".
+"45 pounds a year; students pay 20 pounds", "It survives 28 °C" on "It survives -28 °C", "Profit fell by 3 million" on
+"Profit fell to 3 million".
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from ewe.text.english import AUXILIARIES, DETERMINERS, PREPOSITIONS, PRONOUNS, normal_form, words_of
 
 _TOKEN = re.compile(
-    r"(?:(?P<currency>[€$£¥]|\b(?:EUR|USD|GBP)\b)\s?|(?P<sign>(?<![\w)])[-−–]|\bminus ))?"
+    r"(?:(?P<currency>[€$£¥]|\b(?:EUR|USD|GBP|CHF|NOK|SEK|DKK|JPY|CNY|INR|AUD|CAD|PLN|CZK)\b)\s?"
+    r"|(?P<sign>(?<![\w)])[-−–]|\bminus ))?"
     r"(?P<number>\d+(?:[.,]\d+)*(?: (?:hundred|thousand|million|billion|trillion)\b)?)"
     r"|(?P<word>per cent\b|[^\W\d_]+(?:['’][^\W\d_]+)*|[€$£¥%])"
 )
@@ -23,12 +26,36 @@ _MEASURES = frozenset(
     map(
         normal_form,
         words_of(
-            """euro dollar pound yen percent mile kilometre metre foot inch yard kilogram gram tonne ton litre acre
-            hectare second minute hour day week month year decade century square cubic"""
+            """euro dollar pound yen chf nok sek dkk jpy cny inr aud cad pln czk percent mile kilometre metre foot inch
+            yard kilogram gram tonne ton litre acre hectare second minute hour day week month year decade century square
+            cubic"""
         ),
     )
 )
 _LINKS = AUXILIARIES | frozenset(map(normal_form, PRONOUNS | PREPOSITIONS | DETERMINERS | words_of("and or but nor")))
+_PREPOSITIONS = frozenset(map(normal_form, PREPOSITIONS))
+_UNKNOWN = "?"
+# Which preposition a number stands behind, by what it says of it; of the others each says something of its own.
+_PLACES = {
+    normal_form(word): place
+    for place, same in {
+        "at": "in at on of with during as upon",
+        "to": "to into onto toward towards",
+        "from": "from between",
+        "until": "until till",
+        _UNKNOWN: "and or but nor",
+    }.items()
+    for word in same.split()
+}
+_PASSED_OVER = frozenset(
+    map(normal_form, DETERMINERS | words_of("about around circa near nearly almost roughly only up"))
+)
+_SAME_PLACES = (
+    frozenset({"at", normal_form("within")}),
+    frozenset({"", "at"}),
+    frozenset({"", "by"}),
+    frozenset({"", "for"}),
+)
 _YEAR = re.compile(r"[12]\d{3}")
 _CACHED_TEXTS = 8192
 
@@ -53,6 +80,24 @@ class _Text:
         """The nearest word before a number that is no link, or ""."""
         return next((word for word in reversed(self.words[: number.at]) if word not in _LINKS), "")
 
+    def described(self, number: _Number) -> tuple[str, str]:
+        """The nearest word before a number that is no link, and the word right before it unless that is a link."""
+        at = next((at for at in range(number.at - 1, -1, -1) if self.words[at] not in _LINKS), -1)
+        before = self.words[at - 1] if at > 0 else ""
+        return (self.words[at] if at >= 0 else "", "" if before in _LINKS else before)
+
+    def rate(self, number: _Number) -> str:
+        """What a number is for each of ("per user"), or ""."""
+        behind = self.words[number.at + 1 + bool(number.unit) :]
+        return behind[1] if behind[:1] == ("per",) and len(behind) > 1 else ""
+
+    def place(self, number: _Number) -> str:
+        """The preposition that a number stands behind, "" without one, or that it cannot be told."""
+        before = next((word for word in reversed(self.words[: number.at]) if word not in _PASSED_OVER), "")
+        if before in _PLACES or _is_number(before):
+            return _PLACES.get(before, _UNKNOWN)
+        return before if before in _PREPOSITIONS else ""
+
     def right(self, number: _Number) -> str:
         """The nearest word behind a number and its unit that is no link, or ""."""
         return next((word for word in self.words[number.at + 1 + bool(number.unit) :] if word not in _LINKS), "")
@@ -61,16 +106,27 @@ class _Text:
 def moves_a_number(claim: str, evidence: str) -> bool:
     """Whether a number of the claim has another sign or unit in the evidence, or stands for something else there.
 
-    It does if the words before it in the claim do not all stand before it there, or if another number of its kind
-    stands between it and the words, or the number, that the claim has beside it, unless both are of one list ("in 1998,
-    1999 and 2001"). Where there is no other number of its kind, the words may come in any order.
+    It does if it stands behind a preposition that says something else of it ("by 3 million" for "to 3 million"), is for
+    each of something else ("40 dollars" for "40 dollars per user"), or of another thing ("standard warranty" for
+    "extended warranty"), if the words before it in the claim do not all stand before it there, or if another number of
+    its kind stands between it and the words, or the number, that the claim has beside it, unless both are of one list
+    ("in 1998, 1999 and 2001"). Where there is no other number of its kind, the words may come in any order.
     """
     claimed, own = _read(claim), _read(evidence)
     return not all(_is_in_place(number, claimed, own) for number in claimed.numbers)
 
 
 def _is_in_place(number: _Number, claimed: _Text, own: _Text) -> bool:
-    there = [one for one in own.numbers if one.value == number.value and _has_unit(one, number)]
+    place = claimed.place(number)
+    there = [
+        one
+        for one in own.numbers
+        if one.value == number.value
+        and _has_unit(one, number)
+        and _is_same_place(own.place(one), place)
+        and own.rate(one) == claimed.rate(number)
+        and not _is_of_another(own.described(one), claimed.described(number), own)
+    ]
     rivals = [one for one in own.numbers if _is_rival(one, number, claimed, own)]
     if not rivals:
         return bool(there)
@@ -91,6 +147,20 @@ def _is_in_place(number: _Number, claimed: _Text, own: _Text) -> bool:
 def _last(word: str, words: Sequence[str]) -> int:
     """Where a word stands last; behind the words if it is not among them."""
     return max((at for at, one in enumerate(words) if one == word), default=len(words))
+
+
+def _is_same_place(place: str, other: str) -> bool:
+    return _UNKNOWN in (place, other) or place == other or {place, other} in _SAME_PLACES
+
+
+def _is_of_another(described: tuple[str, str], claimed: tuple[str, str], own: _Text) -> bool:
+    """Whether both are of one word with another before it, and the evidence has the claim's, too: "the standard
+    warranty is two years; the extended warranty is five years".
+    """
+    (word, before), (claimed_word, claimed_before) = described, claimed
+    if word != claimed_word or before == claimed_before or not before or not claimed_before:
+        return False
+    return (claimed_before, word) in pairwise(own.words)
 
 
 def _has_unit(one: _Number, number: _Number) -> bool:

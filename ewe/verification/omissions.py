@@ -21,7 +21,7 @@ _PAST = _WERE | words_of(
     kept left lent let lost met rode set shed shook shut slept sought spent split spoke spread stole stuck swept swore
     threw tore withdrew wore wound"""
 )
-_EXCEPTIONS = words_of("except excepting excluding")
+_EXCEPTIONS = words_of("except excepting excluding neither")
 _OPERATORS = words_of(
     """only all every each any no none never not nobody nothing few fewer less more than most least majority minority
     best worst always"""
@@ -30,8 +30,8 @@ _OPERATORS = words_of(
 _PARTS = words_of("half third quarter part percent some many several")
 _CONDITIONS = words_of("if unless provided per")
 _OPENINGS = _CONDITIONS | words_of(
-    """for to on with within without under over before after until till during between outside inside against when while
-    where that which who whom whose only"""
+    """for to on with within without under over above below exceeding before after until till during between
+    outside inside against when while where that which who whom whose only"""
 )
 """What begins a part of a sentence that may tell of whom or when the rest holds."""
 _TIMES = WEEKDAYS | MONTHS.keys() | {f"{day}s" for day in WEEKDAYS}
@@ -51,11 +51,12 @@ _Run = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """Words of the evidence that the claim leaves out: own[start:end]; before: the word that the claim has there."""
+    """Words of the evidence that the claim leaves out: own[start:end]; before: the word before them, and its place."""
 
     start: int
     end: int
     before: str
+    place: int
 
 
 def leaves_out_a_border(claim: str, sentence: str) -> bool:
@@ -71,6 +72,8 @@ def leaves_out_a_border(claim: str, sentence: str) -> bool:
         return True
     may_choose = not _NEGATIONS.isdisjoint(claimed.low)
     gaps = [gap for gap in _gaps(claimed, own, blocks) if _drops(own, gap, claimed)]
+    if is_general and _widens_its_subject(claimed, gaps):
+        return True
     return any(
         own.low[gap.start] in _CONDITIONS
         or (own.low[gap.start] in _TURNS and gap.end not in own.breaks and gap.end < len(own.low))
@@ -101,12 +104,13 @@ def _gaps(claimed: SentenceWords, own: SentenceWords, blocks: list[_Run]) -> Ite
     """
     for (at, place, size), (end, following, _) in pairwise(blocks):
         if _ADDED.issuperset(claimed.low[at + size : end]):
-            yield _Gap(place + size, following, claimed.low[at + size - 1])
+            yield _Gap(place + size, following, claimed.low[at + size - 1], at + size - 1)
     at, place, size = blocks[-1]
     if not _ADDED.issuperset(claimed.low[at + size :]):
         return
     behind = range(place + size, len(own.low))
-    yield _Gap(place + size, next((one for one in behind if one in own.breaks), len(own.low)), claimed.low[-1])
+    end = next((one for one in behind if one in own.breaks), len(own.low))
+    yield _Gap(place + size, end, claimed.low[-1], len(claimed.low) - 1)
 
 
 def _drops(own: SentenceWords, gap: _Gap, claimed: SentenceWords) -> bool:
@@ -127,7 +131,7 @@ def _is_border(own: SentenceWords, gap: _Gap, is_ranked: bool) -> bool:
         return first in _OPENINGS | PREPOSITIONS or first.endswith("ing") or gap.before in _OPERATORS
     is_time = first in ("in", "at", "by") and not _TIMES.isdisjoint(behind)
     is_of_some = not {"a", "an"}.isdisjoint(own.low[max(0, gap.start - _LOOK_BACK) : gap.start])
-    is_opening = first in _OPENINGS or first.endswith(("ing", "ed"))
+    is_opening = first in _OPENINGS or first.endswith(("ing", "ed")) or "than" in behind
     return is_time or ((is_opening or first[0].isdigit()) and not is_of_some)
 
 
@@ -161,6 +165,12 @@ def _leaves_out_an_exception(claimed: SentenceWords, own: SentenceWords) -> bool
 
 def _has_exception(text: SentenceWords) -> bool:
     return not _EXCEPTIONS.isdisjoint(text.low) or ("apart", "from") in zip(text.low, text.low[1:], strict=False)
+
+
+def _widens_its_subject(claimed: SentenceWords, gaps: list[_Gap]) -> bool:
+    """Whether "The standard warranty is" has become "The warranty is"; a name is the same without its adjectives."""
+    is_named = any(end <= claimed.verb for end, _ in claimed.names)
+    return not is_named and any(gap.place == 0 and gap.before in DETERMINERS for gap in gaps)
 
 
 def _takes_its_subject_elsewhere(claimed: SentenceWords, own: SentenceWords, blocks: list[_Run]) -> bool:

@@ -200,6 +200,9 @@ def test_a_sentence_that_says_the_same_again_repeats(preceding, sentence):
         ("Bo Berg beat Ada Lind. ", "Ada Lind beat Bo Berg."),
         ("Ada Lind went to Rome from Oslo. ", "Ada Lind went from Rome to Oslo."),
         ("Ada Lind was born in Oslo. ", "Ada Lind died in Oslo."),
+        ("The hull is covered for ten years and the sail for two years. ", "The hull is covered for two years."),
+        ("The mill has five wheels and two towers. ", "The mill has two wheels and five towers."),
+        ("Profit fell to 3.1 million euros in 2024. ", "Profit fell by 3.1 million euros in 2024."),
         ("I think Ada Lind was born in Oslo. ", "Ada Lind was born in Oslo."),
     ],
 )

@@ -232,9 +232,29 @@ class TestHTML:
         <footer>Last edited in May. <script>var x = "</p>";</script></footer>"""
         [document] = read(written(tmp_path / "a.html", page))
         assert document.title == "Lake Zorb"
-        lines = ("It is deep. Fish live.", "It was dammed.", "Long ago.", "Folded.", "Deep.", "A fisher")
+        lines = ("It is deep. Fish live.", "It was dammed.", "Folded.", "Deep.", "A fisher")
         assert tuple(line.strip() for line in document.text.split("\n\n") if line.strip()) == lines
         assert [mark.title for mark in document.marks] == ["Lake Zorb", "Lake Zorb - History"]
+
+    def test_what_is_hidden_is_left_out_and_nothing_else(self, tmp_path: Path) -> None:
+        page = """<p hidden>Not.</p><p>One.</p><p style="color:red; display: none">Not.<p>Two.
+        <ul><li hidden>Not<ul><li>not</ul>not<li>Three.</ul><p>Four.</p>
+        <div style="visibility:hidden"><p>Not <b>not</b></p><div>Not.</div></div><p>Five.</p>
+        <table><tr hidden><td>Not</td></tr><tr><td>Six.</td><td style="display:none">Not</tr></table>
+        <div><p hidden>Not.</div>Seven. <span hidden>Not<br>not</span><dl><dt hidden>Not<dd>Eight.</dl>
+        <p style="display:block">Nine."""
+        [document] = read(written(tmp_path / "a.html", page))
+        assert document.text.split() == [
+            "One.",
+            "Two.",
+            "Three.",
+            "Four.",
+            "Five.",
+            "Six.",
+            "Seven.",
+            "Eight.",
+            "Nine.",
+        ]
 
     def test_stray_and_unclosed_elements_do_no_harm(self, tmp_path: Path) -> None:
         [document] = read(written(tmp_path / "a.html", "</nav></p><h1>Title<p>Text stays.</div></script><b>Also this"))

@@ -9,6 +9,10 @@ FEES = "Members pay 45 pounds a year; students pay 20 pounds."
 LEAVE = "Employees with 2 years get 25 days and those with 5 years get 28 days."
 BUSES = "Line 7 runs every 20 minutes and line 9 every 35 minutes."
 NITRATE = "Nitrate averaged 11 mg/l; the limit is 50 mg/l."
+PROFIT = "Operating profit fell to EUR 3.1 million because of higher prices."
+WARRANTY = "The standard warranty is two years; the extended warranty is five years."
+LICENCE = "The licence costs USD 40 per user and month."
+REVENUE = "Revenue rose by 12 percent to EUR 48.3 million in 2024."
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,20 @@ NITRATE = "Nitrate averaged 11 mg/l; the limit is 50 mg/l."
         ("It has a range of 22 miles.", "It has a range of 22 nautical miles."),
         ("It costs 6.3 euros a year.", "It costs 6.3 million euros a year."),
         ("A ticket costs $12.", "A ticket costs €12."),
+        ("Lunch costs NOK 65.", "Lunch costs EUR 65."),
+        ("Operating profit fell by EUR 3.1 million because of higher prices.", PROFIT),
+        ("Operating profit fell from EUR 3.1 million because of higher prices.", PROFIT),
+        ("Revenue rose to 12 percent by EUR 48.3 million in 2024.", REVENUE),
+        ("Revenue rose by 12 percent from EUR 48.3 million in 2024.", REVENUE),
+        ("The staff grew to 389.", "The staff grew from 389 to 412."),
+        ("The staff grew by 389 to 412.", "The staff grew from 389 to 412."),
+        ("The staff grew to 12.", "The staff grew 12."),
+        ("Guests may claim from EUR 140.", "Guests may claim up to EUR 140."),
+        ("It charges for 25 minutes.", "It charges in 25 minutes."),
+        ("The standard warranty is five years.", WARRANTY),
+        ("The licence costs USD 40.", LICENCE),
+        ("The licence costs USD 40 per month.", LICENCE),
+        ("Send it after 30 days after the trip.", "Send it within 30 days after the trip."),
     ],
 )
 def test_a_number_of_something_else(claim: str, evidence: str) -> None:
@@ -37,7 +55,14 @@ def test_a_number_of_something_else(claim: str, evidence: str) -> None:
 @pytest.mark.parametrize(
     ("claim", "evidence"),
     [
-        *((text, text) for text in (ALLOWANCE, FEES, LEAVE, BUSES, NITRATE)),
+        *((text, text) for text in (ALLOWANCE, FEES, LEAVE, BUSES, NITRATE, PROFIT, WARRANTY, LICENCE)),
+        ("Revenue rose by 12 percent to about €48.3 million.", REVENUE),
+        ("Revenue rose 12 percent.", "Revenue rose by 12 percent."),
+        ("The extended warranty is five years.", WARRANTY),
+        ("The licence costs USD 40 per user.", LICENCE),
+        ("He worked there from 1998 to 2001.", "He worked there between 1998 and 2001."),
+        ("It lasted for ten years.", "It lasted ten years."),
+        ("She won during 1999 and 2001.", "She won in 1998, 1999 and 2001."),
         ("Students pay 20 pounds.", FEES),
         ("The limit is 50 mg/l.", NITRATE),
         ("The allowance is €65 abroad.", "The allowance abroad is 65 euros."),

@@ -61,6 +61,21 @@ def test_other_words_may_go(claim, sentence):
     ("claim", "sentence"),
     [
         ("The museum is closed.", "The museum is closed on Mondays."),
+        ("Flights may be booked in economy.", "Flights longer than six hours may be booked in economy."),
+        ("Orders need two signatures.", "Orders above EUR 5,000 need two signatures."),
+        ("The ferry returns to port.", "If the battery is low, the ferry returns to port."),
+        ("The laptop may be used at home.", "The laptop may be used at home if the manager agrees."),
+        ("Staff may operate the crane.", "Staff who have passed the exam may operate the crane."),
+        ("Contractors wear a blue badge.", "All visitors except contractors wear a blue badge."),
+        ("The Oslo office is open.", "Neither the Oslo nor the Bergen office is open."),
+        ("Remote work is allowed.", "Remote work is allowed on Mondays only."),
+        ("The warranty is two years.", "The standard warranty is two years; the extended warranty is five years."),
+        ("Each ticket is valid for one trip.", "Each ticket within zone A is valid for one trip."),
+        ("Ada was the first to climb it.", "Ada was the first woman to climb it."),
+        ("She is the youngest judge.", "She is the youngest judge in the province."),
+        ("The bones belong to Odo.", "The bones belong either to Odo or to Gerard."),
+        ("Oslo was founded in 1811.", "The University of Oslo was founded in 1811."),
+        ("The drug helped in trials.", "The drug helped in mice, but has yet to be used in trials."),
         ("Dogs are allowed on the beach.", "Dogs are allowed on the beach in winter."),
         ("The tax applies to companies.", "The tax applies to companies with more than 50 employees."),
         ("Refunds are not given.", "Refunds are not given after 30 days."),
@@ -70,7 +85,7 @@ def test_other_words_may_go(claim, sentence):
     ],
 )
 def test_conditions_and_exceptions_must_not_be_left_out(claim, sentence):
-    assert leaves_out_a_border(claim, sentence)
+    assert leaves_out_a_border(claim, sentence) or leaves_out_a_restriction(claim, sentence)
     assert not leaves_out_a_border(sentence, sentence)
 
 
@@ -78,6 +93,16 @@ def test_conditions_and_exceptions_must_not_be_left_out(claim, sentence):
     ("claim", "sentence"),
     [
         ("The bridge was built in 1911.", "The bridge was built in 1911 with money of the state."),
+        ("The standard warranty is two years.", "The standard warranty is two years; the extended one is five."),
+        ("Remote work is allowed on Mondays.", "Remote work is allowed on Mondays only."),
+        ("The film was released in 2001.", "The film, directed by Ada Lind, was released in 2001."),
+        ("It was built in 1910.", "It employs over 412 people and was built in 1910."),
+        ("The fee is due.", "The fee is due; if it is late, a fine is added."),
+        ("Titan has an atmosphere.", "Titan has an atmosphere that consists of nitrogen."),
+        ("The city of Oslo is old.", "The city of Oslo is old and rich."),
+        ("Oslo is old.", "The city of Oslo is old."),
+        ("Ravel is a composer.", "The French artist Ravel is a composer."),
+        ("The gel must not touch burns.", "The gel must not touch burns or wounds."),
         ("Paris is the capital of France.", "Paris is the capital of France and lies on the Seine."),
     ],
 )

@@ -18,17 +18,24 @@ _LEFT_OUT = words_of("script style noscript template svg nav aside button select
 _LEFT_OUT_ROLES = words_of("navigation banner contentinfo complementary search doc-noteref doc-backlink")
 # Marks of references, links for editing and links past the menu, which HTML has no elements for.
 _LEFT_OUT_CLASSES = words_of("noprint mw-editsection mw-cite-backlink mw-jump-link skip-link skip-nav")
-# Their end tags may be missing, so nothing says where one that is hidden ends.
-_WITHOUT_END = words_of(
-    """area base body br col dd dt embed hr html img input li link meta option p source tbody td tfoot th thead tr track
-    wbr"""
-)
+_NEVER_HIDDEN = words_of("area base body br col embed hr html img input link meta source track wbr")
+_HIDING = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _SECTIONS = words_of("article main section")
 _BLOCKS = words_of(
     """address article aside blockquote body br caption center dd details div dl dt figcaption figure footer form h5 h6
     header hr legend li main ol p pre section summary table tbody tfoot thead tr ul"""
 )
 _CELLS = words_of("td th")
+# Their end tags may be missing: one that is hidden ends with one of these, or with the end of what it stands in.
+_ENDS = {
+    **dict.fromkeys(("dd", "dt"), words_of("dd dt")),
+    **dict.fromkeys(("td", "th"), words_of("td th tr tbody tfoot thead")),
+    **dict.fromkeys(("tbody", "tfoot", "thead"), words_of("tbody tfoot thead")),
+    "li": words_of("li"),
+    "option": words_of("option"),
+    "p": _BLOCKS | words_of("h1 h2 h3 h4"),
+    "tr": words_of("tr tbody tfoot thead"),
+}
 _HEADINGS = words_of("h1 h2 h3 h4")
 _DATES = words_of("article:published_time date dc.date dcterms.date datepublished")
 _EXPONENT = re.compile(r"[-+−]?\d")
@@ -71,6 +78,7 @@ class _Page(HTMLParser):
         self._length = 0
         self._left_out = ""  # the outermost element that is left out, and how many of its name are open
         self._num_left_out = 0
+        self._num_inside = 0  # blocks that are open in what is left out
         self._num_sections = 0
         self._tables: list[Columns] = []  # those that are open, the innermost last
         self._captured: list[str] | None = None  # the text of the title or heading that is open
@@ -79,11 +87,13 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
-        if self._left_out:
+        if self._left_out and not (self._num_inside == 0 and tag in _ENDS.get(self._left_out, ())):
             self._num_left_out += tag == self._left_out
+            self._num_inside += tag in _BLOCKS and tag not in _ENDS and tag != "br"
             return
+        self._left_out = ""
         if self._leaves_out(tag, attributes):
-            self._left_out, self._num_left_out = tag, 1
+            self._left_out, self._num_left_out, self._num_inside = tag, 1, 0
             return
         self._num_sections += tag in _SECTIONS
         if tag == "meta":
@@ -111,11 +121,12 @@ class _Page(HTMLParser):
 
     def _leaves_out(self, tag: str, attributes: dict[str, str]) -> bool:
         """Whether an element says nothing of its own; a header or footer does where it is a section's."""
-        if tag in _LEFT_OUT or tag in _WITHOUT_END:
+        if tag in _LEFT_OUT or tag in _NEVER_HIDDEN:
             return tag in _LEFT_OUT
         classes = attributes.get("class", "").split()
         return (
             attributes.get("hidden", "until-found") != "until-found"
+            or _HIDING.search(attributes.get("style", "")) is not None
             or attributes.get("role") in _LEFT_OUT_ROLES
             or not _LEFT_OUT_CLASSES.isdisjoint(classes)
             or (tag in ("header", "footer") and not self._num_sections)
@@ -125,10 +136,14 @@ class _Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if self._left_out:
+            is_block = tag in _BLOCKS and tag not in _ENDS
+            ends_parent = self._left_out in _ENDS and is_block and not self._num_inside
             self._num_left_out -= tag == self._left_out
-            if not self._num_left_out:
+            self._num_inside -= is_block and self._num_inside > 0
+            if not self._num_left_out or ends_parent:
                 self._left_out = ""
-            return
+            if not ends_parent:
+                return
         self._num_sections -= tag in _SECTIONS and self._num_sections > 0
         if tag == "title" or tag in _HEADINGS:
             self._end_captured()
