@@ -6,7 +6,8 @@ paraphrase: the same for 6 kinds of edit that leave them true. fever: FEVER's cl
 evidence. summary: statements about documents of about 900 words, each summary good and with one false statement; the
 documents are taken to be complete, so that what nothing in them tells of is refuted. written: sentences in words of
 their own about paragraphs of Wikipedia, written for this benchmark. claims: claims in words of their own against whole
-articles, true, false and open. answers: what small models wrote about these articles, labelled by reading.
+articles, true, false and open. answers: what small models wrote about these articles, labelled by reading. omissions:
+sentences of which words are left out, which matter ("the fourth largest") or do not.
 Beside them the time per checked sentence, 32 in a call, and how far the scores of verdicts are from their being right.
 
 A share comes with the ends of its 95% interval (Wilson) and the number of sentences. Tune on
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import ROOT, Sections, parse_arguments
-from benchmarks.verdicts_claims import answers, claims
+from benchmarks.verdicts_claims import answers, claims, omissions
 from benchmarks.verdicts_sets import Case, Part, contrast, fever, paraphrase, running, summary, written
 from benchmarks.verdicts_texts import Half
 from ewe.config import VerificationConfig
@@ -43,6 +44,7 @@ PARTS: Mapping[str, Callable[[Path, Half, int], Part]] = {
     "written": written,
     "claims": claims,
     "answers": answers,
+    "omissions": omissions,
 }
 _LIMITS = {
     "running": 150,
@@ -53,6 +55,7 @@ _LIMITS = {
     "written": 1000,
     "claims": 1000,
     "answers": 1000,
+    "omissions": 1000,
 }
 _BATCH = 32
 _Z = 1.96  # of a 95% interval

@@ -14,6 +14,9 @@ from ewe.types import Passage, Verdict, VerificationRequest
 ANSWERS = Path(__file__).parent / "verdicts_answers.jsonl"
 """Answers to the prompts of ../shared/data/wikitext (and, for tuning, wikitext_training), every sentence labelled."""
 
+OMISSIONS = Path(__file__).parent / "verdicts_omissions.jsonl"
+"""Sentences, and what is left of each when words are left out: harmless ones (true), or not (false)."""
+
 _ARTICLES = {"tune": "wikitext_training", "report": "wikitext"}
 _KINDS = {"supported": "true", "refuted": "false", "inconclusive": "open", "not_a_claim": "no claim"}
 _VERDICTS = {
@@ -53,6 +56,16 @@ def answers(data: Path, half: Half, limit: int) -> Part:
             request = VerificationRequest(row["prompt"], " ".join(texts[:number]), sentence["text"])
             cases.append(Case(_KINDS[sentence["label"]], request, _VERDICTS[sentence["label"]]))
     return Part(_articles(data, half), spread(cases, limit))
+
+
+def omissions(data: Path, half: Half, limit: int) -> Part:
+    """Claims that leave out words of a sentence: "the fourth largest" as "the largest", or nothing that matters."""
+    rows = [row for row in _rows(OMISSIONS) if row["half"] == half]
+    passages = [Passage(str(number), row["evidence"]) for number, row in enumerate(rows)]
+    cases = [
+        Case(_KINDS[row["label"]], VerificationRequest("", "", row["claim"]), _VERDICTS[row["label"]]) for row in rows
+    ]
+    return Part(passages, spread(cases, limit))
 
 
 def _articles(data: Path, half: Half) -> list[Passage]:
