@@ -24,8 +24,9 @@ class MessageEvents:
 
     def thinking(self, text: str) -> str:
         """The records of a piece of what the model reasons."""
+        opened = self._opened("thinking", thinking="", signature="")
         self._thought += text
-        return self._opened("thinking", thinking="", signature="") + self._delta("thinking_delta", thinking=text)
+        return opened + self._delta("thinking_delta", thinking=text)
 
     def block(self, block: AnswerBlock) -> str:
         """The records of a piece of the answer."""
@@ -60,9 +61,10 @@ class MessageEvents:
         """The records that close a block, if one is open."""
         if not self._open:
             return ""
-        signature = ThinkingBlock.of(self._thought).signature
-        signed = self._delta("signature_delta", signature=signature) if self._open == "thinking" else ""
-        self._open = ""
+        signed = ""
+        if self._open == "thinking":
+            signed = self._delta("signature_delta", signature=ThinkingBlock.of(self._thought).signature)
+        self._open = self._thought = ""
         self._number += 1
         return signed + self._record("content_block_stop", index=self._number - 1)
 

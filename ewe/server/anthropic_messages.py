@@ -1,6 +1,5 @@
 """/v1/messages: chat completions in the form of Anthropic's Messages API, with citations of what the request brings."""
 
-import json
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -111,10 +110,7 @@ class _Answer(StreamedAnswer):
         [generation] = generations
         answer = self._answer(0, generation)
         thought = [answers.ThinkingBlock.of(answer.reasoning)] if answer.reasoning else []
-        calls = [
-            answers.ToolUseBlock(id=call.id, name=call.name, input=json.loads(call.arguments))
-            for call in answer.tool_calls
-        ]
+        calls = [answers.ToolUseBlock.of(call) for call in answer.tool_calls]
         blocks = [answers.AnswerBlock(text=answer.text)] if answer.text or not thought + calls else []
         if self._citer.is_on:
             blocks = list(_merged(await self._blocks(answer.text, 0, self._splitter.split(answer.text))))

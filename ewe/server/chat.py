@@ -1,24 +1,21 @@
 """/v1/chat/completions."""
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
-from ewe.engine.request import has_grammar
 from ewe.server.answers import citations, finish_reason
 from ewe.server.bridge import Run
 from ewe.server.chunks import ChunkedAnswer
+from ewe.server.conversations import conversation_order
 from ewe.server.engine_service import Service, service_of
-from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.orders import Order
+from ewe.server.schemas import chat_answers as answers
 from ewe.server.schemas import chat_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
-from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.streaming import respond
-from ewe.text.conversation import question_of, texts_of, topic_of
-from ewe.text.json_schema import check_schema
-from ewe.text.tool_calls.tools import ToolRequest
 from ewe.text.tool_calls.use import ToolUse
 from ewe.types import Generation, ToolCall
 
@@ -26,7 +23,7 @@ router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
 
 @router.post(
-    "/v1/chat/completions", response_model=schemas.ChatResponse, responses={200: EVENT_STREAM, **ERROR_RESPONSES}
+    "/v1/chat/completions", response_model=answers.ChatResponse, responses={200: EVENT_STREAM, **ERROR_RESPONSES}
 )
 async def create_chat_completion(body: schemas.ChatRequest, request: Request) -> Response:
     """Goes on with a conversation; with `stream` text is sent as it becomes final, or as drafts with revisions."""
@@ -36,42 +33,23 @@ async def create_chat_completion(body: schemas.ChatRequest, request: Request) ->
     return await respond(request, run, _ChatAnswer(service, run, body, order.tools), body.stream)
 
 
-def tool_use(service: Service, body: SamplingRequest, request: ToolRequest | None) -> ToolUse | None:
-    """How the model may call the tools of a request; raises RefusedError, InvalidRequestError."""
-    template = service.engine.prompts.chat_template
-    tools = template.tool_use(request, service.settings.tool_parser, body.json_schema)
-    if tools is not None and body.json_schema is not None:
-        check_schema(body.json_schema, f"{body.format_field}: ")  # the engine gets one grammar of both, and names tools
-    if tools is not None and body.grammar is not None:
-        raise RefusedError(
-            400, "structured_outputs beside tools: only JSON is supported yet", param="structured_outputs"
-        )
-    if tools is not None and body.ewe.stream == "draft":
-        # What looks like the beginning of a call may still become content, and the other way round.
-        raise RefusedError(400, 'ewe.stream: "draft" beside tools is not supported yet', param="ewe.stream")
-    return tools
-
-
 def chat_order(service: Service, body: schemas.ChatRequest) -> Order:
     """What a conversation asks of the engine; raises RefusedError, InvalidRequestError."""
-    messages, tools = [message.for_template for message in body.messages], tool_use(service, body, body.tool_request)
-    thinking = False if has_grammar(tools, body.json_schema, body.grammar) else body.thinks
-    return Order(
-        body=body,
-        prompts=lambda chats: [chats.chat_prompt(messages, tools, thinking)],
-        texts=("messages", texts_of(messages)),
+    return conversation_order(
+        service,
+        body,
+        "messages",
+        [message.for_template for message in body.messages],
+        body.tool_request,
+        body.thinks,
         max_tokens=body.max_completion_tokens or body.max_tokens,
         length_field="max_completion_tokens" if body.max_completion_tokens else "max_tokens",
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
-        special_tokens=False,
-        question=question_of(messages),
-        topic=topic_of(messages),
-        tools=tools,
     )
 
 
 class _ChatAnswer(ChunkedAnswer):
-    form, id_prefix, chunk_object = schemas.ChatResponse, "chatcmpl", "chat.completion.chunk"
+    form, id_prefix, chunk_object = answers.ChatResponse, "chatcmpl", "chat.completion.chunk"
 
     def __init__(self, service: Service, run: Run, body: schemas.ChatRequest, tools: ToolUse | None) -> None:
         super().__init__(service, run, body, tools)
@@ -82,13 +60,13 @@ class _ChatAnswer(ChunkedAnswer):
         delta = {"role": "assistant", "content": ""}
         return "".join(self._chunk([_choice(index, delta)]) for index in range(self._run.num_choices))
 
-    async def _whole_choice(self, index: int, generation: Generation) -> schemas.ChatChoice:
+    async def _whole_choice(self, index: int, generation: Generation) -> answers.ChatChoice:
         logprobs = await self._logprobs(generation)
         answer = self._answer(index, generation)
         calls = [answer_call(call) for call in answer.tool_calls]
-        return schemas.ChatChoice(
+        return answers.ChatChoice(
             index=index,
-            message=schemas.AnswerMessage(
+            message=answers.AnswerMessage(
                 content=answer.text if answer.text or not calls else None,
                 reasoning_content=answer.reasoning or None,
                 annotations=citations(generation),
@@ -106,21 +84,19 @@ class _ChatAnswer(ChunkedAnswer):
 
     def _call(self, choice: int, place: int, call: ToolCall) -> str:
         """Two chunks: its name, then its arguments."""
-        told = answer_call(call).model_dump()
-        first = {**told, "index": place, "function": {"name": call.name, "arguments": ""}}
-        rest = {"index": place, "function": {"arguments": call.arguments}}
-        return "".join(self._chunk([_choice(choice, {"tool_calls": [part]})]) for part in (first, rest))
+        parts = ({**part, "index": place} for part in call_parts(call))
+        return "".join(self._chunk([_choice(choice, {"tool_calls": [part]})]) for part in parts)
 
     async def _last_choice(self, index: int, generation: Generation) -> dict[str, Any]:
         cited = citations(generation)
         delta = {"annotations": cited} if cited else {}
         return _choice(index, delta, _reason(generation, len(self._calls[index])), await self._logprobs(generation))
 
-    async def _logprobs(self, generation: Generation) -> schemas.ChatLogprobs | None:
+    async def _logprobs(self, generation: Generation) -> answers.ChatLogprobs | None:
         if not self._wants_logprobs:
             return None
         return await self._with_pieces(
-            lambda pieces: schemas.ChatLogprobs.model_validate({"content": pieces}), generation
+            lambda pieces: answers.ChatLogprobs.model_validate({"content": pieces}), generation
         )
 
 
@@ -129,12 +105,18 @@ def _reason(generation: Generation, num_calls: int) -> Literal["stop", "length",
     return "tool_calls" if num_calls and reason == "stop" else reason
 
 
-def answer_call(call: ToolCall) -> schemas.AnswerToolCall:
+def answer_call(call: ToolCall) -> answers.AnswerToolCall:
     """A call as answers have it."""
-    return schemas.AnswerToolCall(id=call.id, function=schemas.AnswerFunction(name=call.name, arguments=call.arguments))
+    return answers.AnswerToolCall(id=call.id, function=answers.AnswerFunction(name=call.name, arguments=call.arguments))
+
+
+def call_parts(call: ToolCall) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A call as streams have it: its name, then its arguments."""
+    begun = answer_call(replace(call, arguments="")).model_dump()
+    return begun, {"function": {"arguments": call.arguments}}
 
 
 def _choice(
-    index: int, delta: dict[str, Any], reason: str | None = None, logprobs: schemas.ChatLogprobs | None = None
+    index: int, delta: dict[str, Any], reason: str | None = None, logprobs: answers.ChatLogprobs | None = None
 ) -> dict[str, Any]:
     return {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}

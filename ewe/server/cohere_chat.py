@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from ewe.server.answers import stop_string, supporting, usage
 from ewe.server.bridge import Run
-from ewe.server.chat import answer_call, chat_order
+from ewe.server.chat import answer_call, call_parts, chat_order
 from ewe.server.citer import Citer
 from ewe.server.engine_service import Service, service_of
 from ewe.server.error_forms import COHERE
@@ -128,9 +128,7 @@ class _Answer(StreamedAnswer):
         return self._content("thinking", text)
 
     def _call(self, choice: int, place: int, call: ToolCall) -> str:
-        told = answer_call(call).model_dump()
-        first = {**told, "function": {"name": call.name, "arguments": ""}}
-        rest = {"function": {"arguments": call.arguments}}
+        first, rest = call_parts(call)
         return (
             self._close()
             + _record("tool-call-start", index=place, delta={"message": {"tool_calls": first}})

@@ -1,8 +1,10 @@
 """Finished responses, so that others can follow them by their ids: in this process's memory, and not for ever."""
 
-from collections import OrderedDict
+import json
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from pydantic import TypeAdapter
 
@@ -10,25 +12,34 @@ from ewe.server.error_responses import RefusedError
 from ewe.server.schemas.response_answers import ResponseBody
 from ewe.server.schemas.response_items import InputItem
 
-_ITEM: TypeAdapter[InputItem] = TypeAdapter(InputItem)
+_ITEMS: TypeAdapter[list[InputItem]] = TypeAdapter(list[InputItem])
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A response and all that it answered, earlier responses and their inputs included."""
+    """A response and all that it answered, earlier responses and their inputs included.
 
-    body: ResponseBody
-    items: Sequence[InputItem]
+    Both as JSON, since the objects take ten times the memory.
+    """
+
+    id: str
+    body: bytes
+    items: bytes
+
+    @classmethod
+    def of(cls, body: ResponseBody, items: Sequence[InputItem]) -> Self:
+        """A response to these items."""
+        return cls(body.id, body.model_dump_json().encode(), _ITEMS.dump_json(list(items), exclude_none=True))
 
     @property
     def conversation(self) -> list[InputItem]:
         """What a response that follows goes on with."""
-        return [*self.items, *(_ITEM.validate_python(item.model_dump(mode="json")) for item in self.body.output)]
+        return _ITEMS.validate_python([*json.loads(self.items), *json.loads(self.body)["output"]])
 
     @property
     def num_bytes(self) -> int:
         """About what it takes."""
-        return len(self.body.model_dump_json()) + sum(len(item.model_dump_json()) for item in self.items)
+        return len(self.body) + len(self.items)
 
 
 class ResponseStore:
@@ -36,7 +47,8 @@ class ResponseStore:
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
-        self._of_keys: dict[str, OrderedDict[str, tuple[StoredResponse, int]]] = {}
+        self._of_keys: dict[str, OrderedDict[str, StoredResponse]] = {}
+        self._num_bytes: Counter[str] = Counter()
 
     @property
     def is_on(self) -> bool:
@@ -44,23 +56,25 @@ class ResponseStore:
         return self._most > 0
 
     def put(self, key: str, response: StoredResponse) -> None:
-        """Keeps a response of a key."""
+        """Keeps a response of a key, unless it alone is larger than all may be."""
+        if response.num_bytes > self._most:
+            return
         kept = self._of_keys.setdefault(key, OrderedDict())
-        kept[response.body.id] = response, response.num_bytes
-        total = sum(size for _, size in kept.values())
-        while total > self._most:
-            _, (_, size) = kept.popitem(last=False)
-            total -= size
+        kept[response.id] = response
+        self._num_bytes[key] += response.num_bytes
+        while self._num_bytes[key] > self._most:
+            self.delete(key, next(iter(kept)))
 
     def get(self, key: str, response_id: str) -> StoredResponse:
         """The response of a key; raises RefusedError if it is not there."""
         kept = self._of_keys.get(key)
-        if kept is None or response_id not in kept:
+        stored = None if kept is None else kept.get(response_id)
+        if stored is None:
             message = f"there is no response {response_id!r} of this key, or no longer"
             raise RefusedError(404, message, code="response_not_found")
-        return kept[response_id][0]
+        return stored
 
     def delete(self, key: str, response_id: str) -> None:
         """Forgets a response; raises RefusedError if it is not there."""
-        self.get(key, response_id)
+        self._num_bytes[key] -= self.get(key, response_id).num_bytes
         del self._of_keys[key][response_id]

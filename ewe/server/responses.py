@@ -4,15 +4,14 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
-from ewe.engine.request import has_grammar
 from ewe.server.answers import citations, usage
 from ewe.server.bridge import Run
-from ewe.server.chat import tool_use
+from ewe.server.conversations import conversation_order
 from ewe.server.engine_service import Service, key_of, service_of
 from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
@@ -26,7 +25,6 @@ from ewe.server.schemas.response_format import TextAnswer
 from ewe.server.schemas.response_items import InputItem
 from ewe.server.streaming import StreamedAnswer, respond
 from ewe.server.token_counts import count_tokens
-from ewe.text.conversation import question_of, texts_of, topic_of
 from ewe.text.tool_calls.use import ToolUse
 from ewe.types import Generation, ToolCall
 
@@ -67,19 +65,16 @@ def _before(request: Request, body: schemas.ResponsesRequest) -> list[InputItem]
 
 def _order(service: Service, body: schemas.ResponsesRequest, before: Sequence[InputItem]) -> Order:
     """What a request asks of the engine; raises RefusedError, InvalidRequestError."""
-    messages, tools = body.messages(before), tool_use(service, body, body.tool_request)
-    thinking = False if has_grammar(tools, body.json_schema) else body.thinks
-    return Order(
-        body=body,
-        prompts=lambda chats: [chats.chat_prompt(messages, tools, thinking)],
-        texts=("input", texts_of(messages)),
+    return conversation_order(
+        service,
+        body,
+        "input",
+        body.messages(before),
+        body.tool_request,
+        body.thinks,
         max_tokens=body.max_output_tokens,
         length_field="max_output_tokens",
         logprobs=body.wants_logprobs,
-        special_tokens=False,
-        question=question_of(messages),
-        topic=topic_of(messages),
-        tools=tools,
     )
 
 
@@ -117,16 +112,17 @@ class _Answer(StreamedAnswer):
             }
         )
         if self._store is not None:
-            self._store(StoredResponse(body, [*self._before, *self._body.items]))
+            self._store(StoredResponse.of(body, [*self._before, *self._body.items]))
         return body
 
     async def _output(self, generation: Generation) -> list[answers.OutputItem]:
         """What was reasoned, what is said, and calls, each if there is any; a message if there is nothing at all."""
         answer, items = self._answer(0, generation), list[answers.OutputItem]()
-        status: Literal["completed", "incomplete"] = "completed" if answer.finish_reason == "stop" else "incomplete"
+        status: answers.ItemStatus = "completed" if answer.finish_reason == "stop" else "incomplete"
         if answer.reasoning:
             thought = [answers.ReasoningText(text=answer.reasoning)]
-            items.append(answers.OutputReasoning(id=self._reasoning_id, status="completed", content=thought))
+            reasoned: answers.ItemStatus = "completed" if answer.text or answer.tool_calls else status
+            items.append(answers.OutputReasoning(id=self._reasoning_id, status=reasoned, content=thought))
         if answer.text or not (items or answer.tool_calls):
             part = await self._text_part(answer.text, generation)
             items.append(answers.OutputMessage(id=self._message_id, status=status, content=[part]))

@@ -4,6 +4,7 @@ from itertools import count
 from typing import Any
 
 from ewe.server.schemas.response_answers import (
+    ItemStatus,
     OutputCall,
     OutputItem,
     OutputMessage,
@@ -62,7 +63,7 @@ class ResponseEvents:
 
     def _finished(self, item: OutputItem) -> str:
         if isinstance(item, OutputReasoning):
-            return self._closed_reasoning() if self._open == "reasoning" else ""  # else before the text
+            return self._closed_reasoning(item.status) if self._open == "reasoning" else ""  # else before the text
         return self._call(item) if isinstance(item, OutputCall) else self._message(item)
 
     def _opened(self, kind: str) -> str:
@@ -84,9 +85,9 @@ class ResponseEvents:
         added = self._record("response.output_item.added", output_index=self._index, item=item)
         return closed + added + self._record("response.content_part.added", **self._place(item.id), part=part)
 
-    def _closed_reasoning(self) -> str:
+    def _closed_reasoning(self, status: ItemStatus = "completed") -> str:
         place, part = self._place(self._reasoning_id), ReasoningText(text=self._thought)
-        item = OutputReasoning(id=self._reasoning_id, status="completed", content=[part])
+        item = OutputReasoning(id=self._reasoning_id, status=status, content=[part])
         self._open = ""
         return (
             self._record("response.reasoning_text.done", **place, text=part.text)

@@ -1,8 +1,9 @@
 """/v1/responses/ID: responses that have been stored, and what they answered."""
 
+import json
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 
 from ewe.server.engine_service import key_of, service_of
 from ewe.server.error_responses import RefusedError
@@ -17,10 +18,10 @@ def _stored(request: Request, response_id: str) -> StoredResponse:
     return service_of(request).responses.get(key_of(request), response_id)
 
 
-@router.get("/{response_id}")
-async def retrieve_response(response_id: str, request: Request) -> schemas.ResponseBody:
+@router.get("/{response_id}", response_model=schemas.ResponseBody)
+async def retrieve_response(response_id: str, request: Request) -> Response:
     """A response as it was answered."""
-    return _stored(request, response_id).body
+    return Response(_stored(request, response_id).body, media_type="application/json")
 
 
 @router.delete("/{response_id}")
@@ -46,11 +47,14 @@ async def list_input_items(
     after: str | None = None,
 ) -> schemas.InputItems:
     """What a response answered, those of earlier responses included; the last come first."""
-    items = [_shown(response_id, place, item) for place, item in enumerate(_stored(request, response_id).items)]
-    items = items if order == "asc" else items[::-1]
-    ids = [item["id"] for item in items]
-    begin = ids.index(after) + 1 if after in ids else 0
-    page = items[begin : begin + limit]
+    items = json.loads(_stored(request, response_id).items)
+    shown = [(f"item_{response_id}_{place}", item) for place, item in enumerate(items)]
+    shown = shown if order == "asc" else shown[::-1]
+    ids = [item_id for item_id, _ in shown]
+    if after is not None and after not in ids:
+        raise RefusedError(400, f"after: there is no item {after!r}", param="after")
+    begin = 0 if after is None else ids.index(after) + 1
+    page = [_shown(*one) for one in shown[begin : begin + limit]]
     return schemas.InputItems(
         data=page,
         first_id=page[0]["id"] if page else None,
@@ -59,10 +63,9 @@ async def list_input_items(
     )
 
 
-def _shown(response_id: str, place: int, item: Any) -> dict[str, Any]:
-    """An item with an id, and texts as parts."""
-    shown: dict[str, Any] = {"id": f"item_{response_id}_{place}", "status": "completed"}
-    shown |= item.model_dump(mode="json", exclude_none=True)
+def _shown(item_id: str, item: dict[str, Any]) -> dict[str, Any]:
+    """An item with an id, which is not its client's since pages are told apart by it, and texts as parts."""
+    shown = {"status": "completed", **item, "id": item_id}
     if isinstance(shown.get("content"), str):
         is_answer = shown["role"] == "assistant"
         text = {"type": "output_text" if is_answer else "input_text", "text": shown["content"]}

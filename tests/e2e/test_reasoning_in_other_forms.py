@@ -158,6 +158,14 @@ def test_responses_have_reasoning_items(thinking: tuple[str, bool], strict: bool
     assert responses.create(**{**asked, "input": [MORE]}, previous_response_id=whole.id).output
 
 
+def test_a_response_that_ends_while_it_is_reasoned_says_that_this_is_not_whole(thinking: tuple[str, bool]) -> None:
+    responses = openai_client(thinking[0]).responses
+    asked: Any = {"model": "scripted", "input": ASKED, "reasoning": {"effort": "low"}, "max_output_tokens": 8}
+    whole = responses.create(**asked)
+    [told] = [event.item for event in responses.create(**asked, stream=True) if event.type.endswith("item.done")]
+    assert [(item.type, item.status) for item in (*whole.output, told)] == [("reasoning", "incomplete")] * 2
+
+
 @pytest.mark.parametrize("effort", ["none", "minimal"])
 def test_without_effort_they_are_answered_at_once(silent_url: str, effort: str) -> None:
     client = openai_client(silent_url)

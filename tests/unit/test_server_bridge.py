@@ -18,7 +18,7 @@ from ewe.server import streaming
 from ewe.server.bridge import EventLoopBridge, RunEvent
 from ewe.server.chat import _ChatAnswer
 from ewe.server.error_responses import RefusedError
-from ewe.server.schemas.chat_schemas import ChatLogprobs
+from ewe.server.schemas.chat_answers import ChatLogprobs
 from ewe.server.sse import DEATH, DONE, PING, record
 
 COUNT = 20_000

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any, Literal, Self
 
 from ewe.server.schemas.common import AnswerModel
 from ewe.server.schemas.ewe_result import EweResult
+from ewe.types import ToolCall
 
 
 class SearchResultLocation(AnswerModel):
@@ -76,6 +78,12 @@ class ToolUseBlock(AnswerModel):
     id: str
     name: str
     input: dict[str, Any]
+
+    @classmethod
+    def of(cls, call: ToolCall) -> Self:
+        """The block of this call; halves of surrogate pairs, which models can spell and UTF-8 cannot, become `?`."""
+        unicode = json.dumps(json.loads(call.arguments), ensure_ascii=False).encode(errors="replace")
+        return cls(id=call.id, name=call.name, input=json.loads(unicode))
 
 
 class TokenCount(AnswerModel):

@@ -6,27 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ewe.server.schemas.common import FullText, JsonObject, RequestModel, Text, joined
+from ewe.server.schemas.common import FullText, JsonObject, RequestModel, Text, joined, only_types
 
 _KNOWN = frozenset({"text", "search_result", "document", "tool_use", "tool_result", "thinking", "redacted_thinking"})
 _UNSUPPORTED_SOURCES = {"base64": "PDF files", "url": "addresses", "file": "files"}
-
-
-def _check_blocks(value: Any) -> Any:
-    for block in value if isinstance(value, list) else ():
-        kind = block.get("type") if isinstance(block, dict) else None
-        if isinstance(kind, str) and kind not in _KNOWN:
-            what = "images" if kind == "image" else f"blocks of the type {kind!r}"
-            raise ValueError(f"not supported yet: {what}; send text, search_result or document blocks")
-    return value
-
-
-def _check_result(value: Any) -> Any:
-    for block in value if isinstance(value, list) else ():
-        kind = block.get("type") if isinstance(block, dict) else None
-        if isinstance(kind, str) and kind != "text":
-            raise ValueError(f"not supported yet: results of tools of the type {kind!r}; send text")
-    return value
 
 
 def _check_source(value: Any) -> Any:
@@ -43,22 +26,24 @@ class CitationsConfig(RequestModel):
     enabled: bool | None = None
 
 
-class TextBlock(RequestModel):
-    """Text; citations are taken so that an answer can be sent back as it came, and have no effect."""
+class Cacheable(RequestModel):
+    """What other servers can be told to keep encoded; here that has no effect."""
 
     labels: ClassVar[frozenset[str]] = frozenset({"cache_control"})
+
+    cache_control: dict[str, Any] | None = None
+
+
+class TextBlock(Cacheable):
+    """Text; citations are taken so that an answer can be sent back as it came, and have no effect."""
 
     type: Literal["text"]
     text: Text
     citations: list[dict[str, Any]] | None = None
-    cache_control: dict[str, Any] | None = None
 
 
-class _Cited(RequestModel):
-    labels: ClassVar[frozenset[str]] = frozenset({"cache_control"})
-
+class _Cited(Cacheable):
     citations: CitationsConfig | None = None
-    cache_control: dict[str, Any] | None = None
 
     @property
     def may_be_cited(self) -> bool:
@@ -99,28 +84,22 @@ class DocumentBlock(_Cited):
     context: None = None
 
 
-class ToolUseBlock(RequestModel):
+class ToolUseBlock(Cacheable):
     """A call that an earlier answer asked for."""
-
-    labels: ClassVar[frozenset[str]] = frozenset({"cache_control"})
 
     type: Literal["tool_use"]
     id: Text
     name: Text
     input: JsonObject
-    cache_control: dict[str, Any] | None = None
 
 
-class ToolResultBlock(RequestModel):
+class ToolResultBlock(Cacheable):
     """What came of a call."""
-
-    labels: ClassVar[frozenset[str]] = frozenset({"cache_control"})
 
     type: Literal["tool_result"]
     tool_use_id: Text
-    content: Annotated[Text | list[TextBlock] | None, BeforeValidator(_check_result)] = None
+    content: Annotated[Text | list[TextBlock] | None, only_types({"text"}, "results of tools", "send text")] = None
     is_error: bool | None = None
-    cache_control: dict[str, Any] | None = None
 
     @property
     def text(self) -> str:
@@ -141,4 +120,7 @@ Block = Annotated[
     TextBlock | SearchResultBlock | DocumentBlock | ToolUseBlock | ToolResultBlock | ThinkingBlock,
     Field(discriminator="type"),
 ]
-Blocks = Annotated[Text | Annotated[list[Block], Field(min_length=1)], BeforeValidator(_check_blocks)]
+Blocks = Annotated[
+    Text | Annotated[list[Block], Field(min_length=1)],
+    only_types(_KNOWN, "blocks", "send text, search_result or document blocks", {"image": "images"}),
+]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ewe.server.schemas.anthropic_blocks import Block, Blocks, TextBlock, ToolResultBlock, ToolUseBlock
+from ewe.server.schemas.anthropic_blocks import Block, Blocks, Cacheable, TextBlock, ToolResultBlock, ToolUseBlock
 from ewe.server.schemas.chat_schemas import (
     CalledFunction,
     ChatTool,
@@ -17,7 +17,7 @@ from ewe.server.schemas.chat_schemas import (
     NamedTool,
     ToolFunction,
 )
-from ewe.server.schemas.common import EweOptions, RequestModel, StopText, Text
+from ewe.server.schemas.common import EweOptions, RequestModel, StopText, Text, only_types
 from ewe.server.schemas.memory_use import MemoryUse
 from ewe.server.schemas.response_format import ResponseFormat
 
@@ -29,12 +29,7 @@ def _as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _check_tools(value: Any) -> Any:
-    for tool in value if isinstance(value, list) else ():
-        kind = tool.get("type") if isinstance(tool, dict) else None
-        if isinstance(kind, str) and kind != "custom":
-            raise ValueError(f"not supported yet: tools of the type {kind!r}; the client's own have input_schema")
-    return value
+_ONLY_FUNCTIONS = only_types({"custom"}, "tools", "the client's own have input_schema")
 
 
 def _check_no_servers(value: Any) -> Any:
@@ -112,17 +107,14 @@ class OutputConfig(RequestModel):
     format: JsonFormat | None = None
 
 
-class MessageTool(RequestModel):
+class MessageTool(Cacheable):
     """A function that may be called; input_schema: the JSON schema of its arguments."""
-
-    labels: ClassVar[frozenset[str]] = frozenset({"cache_control"})
 
     type: Literal["custom"] | None = None
     name: Text
     description: Text | None = None
     input_schema: dict[str, Any]
     strict: bool | None = None
-    cache_control: dict[str, Any] | None = None
 
 
 class ToolChoice(RequestModel):
@@ -153,7 +145,7 @@ class CountRequest(RequestModel):
     cache_salt: Annotated[Text, Field(max_length=256)] | None = None
     ewe: EweOptions = EweOptions()
 
-    tools: Annotated[list[MessageTool], Field(max_length=256), BeforeValidator(_check_tools)] | None = None
+    tools: Annotated[list[MessageTool], Field(max_length=256), _ONLY_FUNCTIONS] | None = None
     tool_choice: ToolChoice | None = None
     thinking: ThinkingConfig | None = None
     output_config: OutputConfig | None = None

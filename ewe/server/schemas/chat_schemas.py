@@ -1,4 +1,4 @@
-"""/v1/chat/completions on the wire: conversations in, answers and chunks out."""
+"""Requests to /v1/chat/completions."""
 
 from __future__ import annotations
 
@@ -8,23 +8,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from ewe.errors import InvalidRequestError
-from ewe.server.schemas.common import Annotation, AnswerModel, RequestModel, Text, Usage, joined
-from ewe.server.schemas.ewe_result import EweResult
+from ewe.server.schemas.common import RequestModel, Text, joined, only_types
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.text.tool_calls.tools import ToolRequest
 
 _UNSUPPORTED_PARTS = {
     "image_url": "images", "input_audio": "audio", "file": "files", "video_url": "videos", "refusal": "refusals",
 }  # fmt: skip
-
-
-def _check_parts(value: Any) -> Any:
-    for part in value if isinstance(value, list) else ():
-        kind = part.get("type") if isinstance(part, dict) else None
-        if isinstance(kind, str) and kind != "text":
-            what = _UNSUPPORTED_PARTS.get(kind, f"parts of the type {kind!r}")
-            raise ValueError(f"not supported yet: {what}; send text")
-    return value
 
 
 def _check_absent(value: Any) -> Any:
@@ -40,7 +30,10 @@ class TextPart(RequestModel):
     text: Text
 
 
-_Content = Annotated[Text | Annotated[list[TextPart], Field(min_length=1)] | None, BeforeValidator(_check_parts)]
+_Content = Annotated[
+    Text | Annotated[list[TextPart], Field(min_length=1)] | None,
+    only_types({"text"}, "parts", "send text", _UNSUPPORTED_PARTS),
+]
 _BeforeTools = Annotated[Any, BeforeValidator(_check_absent)]
 
 
@@ -202,75 +195,3 @@ class ChatRequest(SamplingRequest):
         tools = [tool.model_dump() for tool in self.tools or ()]
         choice = self.tool_choice.model_dump() if isinstance(self.tool_choice, NamedTool) else self.tool_choice
         return ToolRequest.from_openai(tools, choice, self.parallel_tool_calls)
-
-
-class TopLogprob(AnswerModel):
-    """A token that could have been chosen; bytes: its text in UTF-8, null if it is no whole character."""
-
-    token: str
-    logprob: float
-    bytes: list[int] | None
-
-
-class TokenLogprob(TopLogprob):
-    """A token of the answer; the tokens' texts add up to the text, but for a stop string."""
-
-    top_logprobs: list[TopLogprob]
-
-
-class ChatLogprobs(AnswerModel):
-    """Natural-log probabilities of the model's own distribution, before temperature and penalties."""
-
-    content: list[TokenLogprob]
-    refusal: None = None
-
-
-class AnswerFunction(AnswerModel):
-    """A function and its arguments, a JSON object as text."""
-
-    name: str
-    arguments: str
-
-
-class AnswerToolCall(AnswerModel):
-    """A call that the answer asks for."""
-
-    id: str
-    type: Literal["function"] = "function"
-    function: AnswerFunction
-
-
-class AnswerMessage(AnswerModel):
-    """The answer with its citations; content: null if there are only calls.
-
-    reasoning_content: what the model reasoned before it answered; null if it did not.
-    """
-
-    role: Literal["assistant"] = "assistant"
-    content: str | None
-    reasoning_content: str | None = None
-    refusal: None = None
-    annotations: list[Annotation]
-    tool_calls: list[AnswerToolCall] | None = None
-
-
-class ChatChoice(AnswerModel):
-    """One of the `n` answers."""
-
-    index: int
-    message: AnswerMessage
-    logprobs: ChatLogprobs | None = None
-    finish_reason: Literal["stop", "length", "tool_calls"]
-
-
-class ChatResponse(AnswerModel):
-    """A finished answer."""
-
-    id: str
-    object: Literal["chat.completion"] = "chat.completion"
-    created: int
-    model: str
-    choices: list[ChatChoice]
-    usage: Usage
-    system_fingerprint: str
-    ewe: EweResult

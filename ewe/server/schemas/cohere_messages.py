@@ -7,15 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from ewe.server.schemas.chat_schemas import Message, MessageToolCall, check_message
-from ewe.server.schemas.common import FullText, JsonObject, RequestModel, Text
-
-
-def _check_parts(value: Any) -> Any:
-    for part in value if isinstance(value, list) else ():
-        kind = part.get("type") if isinstance(part, dict) else None
-        if isinstance(kind, str) and kind not in ("text", "thinking", "document"):
-            raise ValueError(f"not supported yet: content of the type {kind!r}; send text")
-    return value
+from ewe.server.schemas.common import FullText, JsonObject, RequestModel, Text, only_types
 
 
 class TextPart(RequestModel):
@@ -32,10 +24,14 @@ class ThinkingPart(RequestModel):
     thinking: Text
 
 
-class DataDocument(RequestModel):
-    """A document of fields; `text` or `snippet` is its text, else all its fields are."""
+def _as_fields(value: Any) -> Any:
+    return {"text": value} if isinstance(value, str) and value else value
 
-    data: Annotated[JsonObject, Field(min_length=1)]
+
+class DataDocument(RequestModel):
+    """A document of fields, or a text; `text` or `snippet` is its text, else all its fields are."""
+
+    data: Annotated[JsonObject, Field(min_length=1), BeforeValidator(_as_fields)]
     id: FullText | None = None
 
     @property
@@ -72,9 +68,10 @@ class InputMessage(RequestModel):
     """
 
     role: Literal["system", "user", "assistant", "tool"]
-    content: Annotated[FullText | Annotated[list[_Part], Field(min_length=1)] | None, BeforeValidator(_check_parts)] = (
-        None
-    )
+    content: Annotated[
+        FullText | Annotated[list[_Part], Field(min_length=1)] | None,
+        only_types({"text", "thinking", "document"}, "content", "send text"),
+    ] = None
     citations: list[dict[str, Any]] | None = None
     tool_calls: list[MessageToolCall] | None = None
     tool_plan: Text | None = None

@@ -6,7 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ewe.server.schemas.chat_schemas import AnswerToolCall, ChatTool
+from ewe.server.schemas.chat_answers import AnswerToolCall
+from ewe.server.schemas.chat_schemas import ChatTool
 from ewe.server.schemas.cohere_messages import DataDocument, InputMessage
 from ewe.server.schemas.common import (
     AnswerModel,
@@ -39,6 +40,12 @@ class FormatOfAnswer(RequestModel):
 
     type: Literal["text", "json_object"]
     json_schema: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> FormatOfAnswer:
+        if self.type == "text" and self.json_schema is not None:
+            raise ValueError("json_schema: only with the type json_object")
+        return self
 
 
 class ThinkingConfig(RequestModel):

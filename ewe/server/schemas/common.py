@@ -1,10 +1,12 @@
 """The parts of requests and answers that several endpoints share."""
 
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
@@ -74,6 +76,25 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(_checked_json)]
 Metadata = Annotated[
     dict[Annotated[Text, Field(max_length=64)], Annotated[Text, Field(max_length=512)]], Field(max_length=16)
 ]
+
+
+def only_types(
+    known: Collection[str], what: str, advice: str, names: Mapping[str, str] | None = None
+) -> BeforeValidator:
+    """Refuses parts of a list whose `type` is not known, by their name.
+
+    what: they are; advice: what to do instead; names: what those of some types are called.
+    """
+
+    def check(value: Any) -> Any:
+        for part in value if isinstance(value, list) else ():
+            kind = part.get("type") if isinstance(part, dict) else None
+            if isinstance(kind, str) and kind not in known:
+                name = (names or {}).get(kind, f"{what} of the type {kind!r}")
+                raise ValueError(f"not supported yet: {name}; {advice}")
+        return value
+
+    return BeforeValidator(check)
 
 
 def joined(content: Any) -> str:

@@ -4,12 +4,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from ewe.server.schemas import chat_schemas, common
+from ewe.server.schemas import chat_answers, common
 from ewe.server.schemas.common import AnswerModel
 from ewe.server.schemas.ewe_result import EweResult
 from ewe.server.schemas.response_format import TextAnswer
 
 Status = Literal["in_progress", "completed", "incomplete", "failed"]
+ItemStatus = Literal["in_progress", "completed", "incomplete"]
 
 
 class UrlCitation(common.UrlCitation):
@@ -18,7 +19,7 @@ class UrlCitation(common.UrlCitation):
     type: Literal["url_citation"] = "url_citation"
 
 
-class TopLogprob(chat_schemas.TopLogprob):
+class TopLogprob(chat_answers.TopLogprob):
     """A token that could have been chosen; bytes: its text in UTF-8, empty if it is no whole character."""
 
     bytes: Annotated[list[int], BeforeValidator(lambda value: value or [])]
@@ -45,7 +46,7 @@ class OutputMessage(AnswerModel):
     id: str
     type: Literal["message"] = "message"
     role: Literal["assistant"] = "assistant"
-    status: Literal["in_progress", "completed", "incomplete"]
+    status: ItemStatus
     content: list[OutputText]
 
 
@@ -61,7 +62,7 @@ class OutputReasoning(AnswerModel):
 
     id: str
     type: Literal["reasoning"] = "reasoning"
-    status: Literal["in_progress", "completed", "incomplete"]
+    status: ItemStatus
     summary: tuple[()] = ()
     content: list[ReasoningText]
 
@@ -71,7 +72,7 @@ class OutputCall(AnswerModel):
 
     id: str
     type: Literal["function_call"] = "function_call"
-    status: Literal["in_progress", "completed", "incomplete"]
+    status: ItemStatus
     call_id: str
     name: str
     arguments: str

@@ -7,22 +7,18 @@ refused by its name.
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
+from ewe.errors import InvalidRequestError
 from ewe.server.schemas.chat_schemas import Effort, ToolFunction, thinks_at
-from ewe.server.schemas.common import Metadata, RequestModel, Text
+from ewe.server.schemas.common import Metadata, RequestModel, Text, only_types
 from ewe.server.schemas.response_format import JsonSchema, TextConfig
 from ewe.server.schemas.response_items import InputItem, InputMessage, messages_of
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.text.tool_calls.tools import ToolRequest
 
-
-def _check_tools(value: Any) -> Any:
-    for tool in value if isinstance(value, list) else ():
-        kind = tool.get("type") if isinstance(tool, dict) else None
-        if isinstance(kind, str) and kind != "function":
-            raise ValueError(f"not supported yet: tools of the type {kind!r}; there are functions")
-    return value
+MOST_ITEMS = 2048
+"""Of one conversation, those of the responses that it follows among them."""
 
 
 class FunctionTool(ToolFunction):
@@ -50,7 +46,7 @@ class ResponsesRequest(SamplingRequest):
     format_field: ClassVar[str] = "text.format"
     labels: ClassVar[frozenset[str]] = SamplingRequest.labels - {"metadata", "store"}  # which have an effect here
 
-    input: Text | Annotated[list[InputItem], Field(min_length=1, max_length=2048)]
+    input: Text | Annotated[list[InputItem], Field(min_length=1, max_length=MOST_ITEMS)]
     instructions: Text | None = None
     max_output_tokens: Annotated[int, Field(ge=1, lt=1 << 31)] | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
@@ -61,7 +57,10 @@ class ResponsesRequest(SamplingRequest):
     reasoning: ReasoningConfig | None = None
     previous_response_id: Text | None = None
 
-    tools: Annotated[list[FunctionTool], Field(max_length=256), BeforeValidator(_check_tools)] | None = None
+    tools: (
+        Annotated[list[FunctionTool], Field(max_length=256), only_types({"function"}, "tools", "there are functions")]
+        | None
+    ) = None
     tool_choice: Literal["none", "auto", "required"] | NamedFunction | None = None
     parallel_tool_calls: bool | None = None
 
@@ -84,7 +83,9 @@ class ResponsesRequest(SamplingRequest):
         return [InputMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
 
     def messages(self, before: Sequence[InputItem] = ()) -> list[dict[str, Any]]:
-        """The conversation, instructions first; before: what it follows."""
+        """Instructions and conversation; before: what it follows. Raises InvalidRequestError for too many items."""
+        if (count := len(before) + len(self.items)) > MOST_ITEMS:
+            raise InvalidRequestError(f"input: {count} items with those that it follows; {MOST_ITEMS} is the most")
         first = [InputMessage(role="system", content=self.instructions)] if self.instructions else []
         return messages_of([*first, *before, *self.items])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
@@ -46,6 +47,6 @@ class StructuredOutputs(RequestModel):
 
 def _within_slashes(regex: str) -> str:
     """A regular expression as Lark writes it; it describes the whole text, with or without the marks of its ends."""
-    regex = regex.removeprefix("^")
-    regex = regex[:-1] if regex.endswith("$") and not regex.endswith("\\$") else regex
-    return regex.replace("\\/", "/").replace("/", "\\/")
+    parts: list[str] = re.findall(r"\\.|.", regex.removeprefix("^"), re.DOTALL)  # an escape is one part
+    parts = parts[:-1] if parts[-1:] == ["$"] else parts
+    return "".join("\\/" if part == "/" else part for part in parts)
