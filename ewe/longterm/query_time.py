@@ -37,9 +37,10 @@ _LAST = re.compile(r"\blast\s+(week|month|year)\b")
 _ONCE = re.compile(
     r"\bused?\s+to\b|\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|ex|in\s+the\s+past)\b"
     r"|\b(?:my|our|his|her|their|\w+['’]s?)\s+old\b(?!\s+(?:man|lady|friends?)\b)"  # not "how old"
-    # "before?", "before Paris?", "before I moved?"
-    r"|(?:\b(?:did|was|were|had|\w{3,}ed|\w+ught)\b|['’]d\b).*\bbefore\b"
 )
+# Behind it "before?", "before Paris?" and "before I moved?" ask for what was before.
+_PAST_VERB = re.compile(r"\b(?:did|was|were|had|\w{3,}ed|\w+ught)\b|['’]d\b")
+_BEFORE = re.compile(r"\bbefore\b")
 # What was so, not what happened: "What car did I have?", but "When did I move?", "What did she say?".
 _WAS = re.compile(
     r"^(?!when\b)(?!.*\b(?:happen|move|start|begin|stop|quit|buy|get|say|tell|ask|leave|go|come|join|change|become|meet|"
@@ -110,7 +111,8 @@ def query_period(query: str, now: float) -> Period | None:
     """The time that an English question asks about; None for a question about now, or about no time in particular.
 
     Dates need a year ("in 2024", "since May 2024", "before 2024-05-03"), or count back ("last year", "two months ago");
-    "used to" and, behind a verb in the past, "before" ask for all that was before now.
+    "used to", "my previous boss", "before" behind a verb in the past, and "did" or "was" in a question for how things
+    were ("What car did I have?") ask for all that was before now.
     """
     folded = query.lower()
     matches = [(match, period) for match in _DATED.finditer(folded) if (period := _period_of(match)) is not None]
@@ -203,4 +205,11 @@ def _counted_back(folded: str, now: float) -> Period | None:
             ended = today.replace(day=1) - timedelta(days=1)
             return _month(ended.year, ended.month)
         return _days(today - timedelta(days=today.weekday() + 7), 7)
-    return Period(None, now) if _ONCE.search(folded) or _WAS.search(folded) else None
+    return Period(None, now) if _asks_for_before(folded) else None
+
+
+def _asks_for_before(folded: str) -> bool:
+    """Whether a question asks for how things were."""
+    verb = _PAST_VERB.search(folded)
+    is_before = verb is not None and _BEFORE.search(folded, verb.end()) is not None
+    return is_before or _ONCE.search(folded) is not None or _WAS.search(folded) is not None

@@ -9,6 +9,7 @@ from ewe.longterm.third_person import in_third_person, own_words
 from ewe.longterm.turn_statements import statements
 from ewe.text.prompt_injection import addresses_the_reader, without_control_tokens
 from ewe.text.sentences import SentenceSplitter
+from ewe.text.words import words
 
 _LONGEST_TURN = 2000  # characters
 
@@ -18,11 +19,13 @@ def facts_by_rules(speaker: str, text: str) -> list[str]:
 
     Nothing is added.
     """
-    sentences = ((sentence, statements(sentence)) for sentence in sentences_of_turn(own_words(plainly_written(text))))
+    own = own_words(plainly_written(text))
+    sentences = ((sentence, statements(sentence)) for sentence in sentences_of_turn(own))
     facts = (_fact(statement, speaker) for statement in resolved(sentences))
     told = [fact for fact in dict.fromkeys(facts) if fact and not addresses_the_reader(fact)]
-    kin = (in_third_person(one, speaker, of_somebody=True) for one in kin_named(own_words(plainly_written(text))))
-    return told + [one for one in kin if one and not any(one.split()[0] in fact for fact in told)]
+    kin = (in_third_person(one, speaker, of_somebody=True) for one in kin_named(own))
+    named = {word for fact in told for word in words(fact)}
+    return told + [one for one in kin if one and words(one)[0] not in named]
 
 
 def _fact(statement: str, speaker: str) -> str:

@@ -136,16 +136,16 @@ def _tells(spoken: list[str]) -> bool:
     """Whether a sentence says something of its speaker; one without "I" or "we" could be a request ("Tell me ...")."""
     subjects = [place for place, word in enumerate(spoken) if word in _SUBJECTS]
     bare = [word.partition("'")[0] for word in spoken]
+    done_to_me = _DONE_TO_ME.match(" ".join(spoken)) is not None
     if (
         _FIRST_PERSON.isdisjoint(spoken)
         or not _YOU.isdisjoint(spoken)
-        or (bare[0] in _UNRESOLVED | _MOODS and spoken[1:2] != ["days"] and not _DONE_TO_ME.match(" ".join(spoken)))
+        or (bare[0] in _UNRESOLVED | _MOODS and spoken[1:2] != ["days"] and not done_to_me)
     ):
         return False
     behind = spoken[subjects[0] + 1 : subjects[0] + 4] if subjects else []
     if not _ATTITUDES.isdisjoint(behind) and behind[:2] not in (["wish", "to"], ["hope", "to"]):
         return False
-    done_to_me = _DONE_TO_ME.match(" ".join(spoken)) is not None
     some_of = spoken[1:3] in (["of", "my"], ["of", "our"])
     if (
         not subjects

@@ -17,14 +17,14 @@ _STAND_INS = PRONOUNS | words_of("that which")
 _PLACES = PREPOSITIONS - {"by"}
 _REACH = 4  # More words than the claim's predicate has, in which a sentence may say the same.
 _LINKS = PREPOSITIONS | DETERMINERS | AUXILIARY_FORMS | words_of("be been being")
-_NOT_YET = words_of("will shall might almost nearly likely probably possibly perhaps allegedly reportedly supposedly")
+_NOT_YET = words_of("will shall")
 _AIMS = frozenset(
     map(
         normal_form,
         words_of(
             """expected planned intended hoped proposed scheduled aimed failed refused declined attempted wanted wished
             due set supposed alleged rumoured rumored believed claimed said thought threatened promised vowed pledged
-            ordered asked told advised urged instructed considered pretended tried sought hopes plans wants invited"""
+            ordered asked told advised urged instructed considered pretended tried sought invited"""
         ),
     )
 )
@@ -74,7 +74,10 @@ def _predicate(text: SentenceWords) -> list[str]:
 
 
 def takes_as_done(claim: str, evidence: str) -> bool:
-    """Whether the claim states what the evidence only plans or reports: "will be opened", "was expected to win"."""
+    """Whether the claim states what the evidence only plans or reports: "will be opened", "was expected to win".
+
+    Of "may" and "allegedly" `restrictions` judges.
+    """
     claimed, own = Counter(read_words(claim).stems), read_words(evidence)
     return any(
         count >= own.stems.count(word)
@@ -114,7 +117,7 @@ def _placed_names(text: SentenceWords) -> dict[tuple[str, str], list[Name]]:
 
 
 def _undone(text: SentenceWords) -> Counter[str]:
-    """The content words right behind one that takes their truth away, how often each; a number is none."""
+    """The content words right behind one that takes their truth away, how often each."""
     openings = (
         at
         for at, low in enumerate(text.low)
@@ -126,7 +129,7 @@ def _undone(text: SentenceWords) -> Counter[str]:
         )
         for at in openings
     )
-    return Counter(word for word in behind if word and not word[0].isdigit())
+    return Counter(filter(None, behind))
 
 
 def _content_stems(stems: Sequence[str], low: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from ewe.longterm.rule_facts import facts_by_rules
         ("Silje lives with us since May.", ["Silje lives with the user and others since May."]),
         ("Arjun's wedding has been pushed to June.", ["Arjun's wedding has been pushed to June."]),
         ("Is it rude if my wife Denise says no?", ["Denise is the user's wife."]),
+        ("Is it rude if my wife Ann says no? Anna works in Hull.", ["Anna works in Hull.", "Ann is the user's wife."]),
         ("My wife Denise works in Hull.", ["The user's wife Denise works in Hull."]),  # named there
         # Not of people, not of one person, or not told.
         ("Dairy is fine.", []),

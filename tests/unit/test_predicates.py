@@ -125,7 +125,7 @@ def test_a_phrase_that_moves_with_its_preposition_keeps_the_order(claim: str, ev
         ("The bridge was opened in 2027.", "The bridge will be opened in 2027."),
         ("The council sold the mill.", "The council intends to sell the mill."),
         ("Ann Holt won the election.", "Ann Holt was expected to win the election."),
-        ("Ann Holt won the election.", "Ann Holt almost won the election."),
+        ("It has 300 seats.", "It will have 300 seats."),
     ],
 )
 def test_what_is_only_planned_or_expected_is_not_done(claim: str, evidence: str) -> None:
@@ -138,7 +138,6 @@ def test_what_is_only_planned_or_expected_is_not_done(claim: str, evidence: str)
     [
         ("The house was built in 1930.", "The house was built in 1930 and will be sold."),
         ("Ann Holt won in 1999.", "Ann Holt planned to win, and won in 1999."),
-        ("It has 300 seats.", "It has nearly 300 seats."),
     ],
 )
 def test_a_plan_for_something_else_leaves_what_is_done(claim: str, evidence: str) -> None:

@@ -14,10 +14,12 @@ RESTRICTED = [
     ("The soldiers survived the battle.", "Few of the soldiers survived the battle."),
     ("The three ships sank.", "Two of the three ships sank."),
     ("The town has a population of 5,000.", "The town has a population of less than 5,000."),
+    ("The river is at zero degrees.", "The river is at below zero degrees."),
     ("300 people died in the flood.", "Nearly 300 people died in the flood."),
     ("The club was unbeaten in March.", "The club was unbeaten until March."),
     ("The house was destroyed by fire.", "The house was partly destroyed by fire."),
     ("The star has a planet.", "The star may have a planet."),
+    ("Ann Holt won the election.", "Ann Holt almost won the election."),
     ("The school was opened in 1990.", "The school was to be opened in 1990."),
     ("The island became part of France.", "The island was to become part of France."),
     ("The bridge was the longest of all.", "The bridge would have been the longest of all."),
@@ -32,6 +34,7 @@ RESTRICTED = [
     ),
 ]
 FREE = [
+    ("The letter was sold in 1990.", "The museum shows a possibly fake letter, and the letter was sold in 1990."),
     ("The bridge was built by Ada Lind.", "The old stone bridge was built by Ada Lind in 1911."),
     ("Berlin is the largest city.", "Berlin is the largest and richest city."),
     ("The river is the longest in China.", "The river is the third longest river in Asia and the longest in China."),
@@ -46,13 +49,13 @@ FREE = [
 
 
 @pytest.mark.parametrize(("claim", "sentence"), RESTRICTED)
-def test_what_restricts_must_not_be_left_out(claim, sentence):
+def test_what_restricts_must_not_be_left_out(claim: str, sentence: str) -> None:
     assert leaves_out_a_restriction(claim, sentence)
     assert not leaves_out_a_restriction(sentence, sentence)
 
 
 @pytest.mark.parametrize(("claim", "sentence"), FREE)
-def test_other_words_may_go(claim, sentence):
+def test_other_words_may_go(claim: str, sentence: str) -> None:
     assert not leaves_out_a_restriction(claim, sentence)
     assert not leaves_out_a_border(claim, sentence)
 
@@ -68,6 +71,9 @@ def test_other_words_may_go(claim, sentence):
         ("Staff may operate the crane.", "Staff who have passed the exam may operate the crane."),
         ("Contractors wear a blue badge.", "All visitors except contractors wear a blue badge."),
         ("The Oslo office is open.", "Neither the Oslo nor the Bergen office is open."),
+        ("The bus goes to Oslo.", "The bus goes to Oslo on Mondays."),
+        ("Children ride free.", "Children ride free on Mondays."),
+        ("The supplier is not liable for delays.", "The supplier is not liable for delays caused by floods."),
         ("Remote work is allowed.", "Remote work is allowed on Mondays only."),
         ("The warranty is two years.", "The standard warranty is two years; the extended warranty is five years."),
         ("Each ticket is valid for one trip.", "Each ticket within zone A is valid for one trip."),
@@ -84,7 +90,7 @@ def test_other_words_may_go(claim, sentence):
         ("The tower was destroyed in 1945.", "Apart from the tower, the church was destroyed in 1945."),
     ],
 )
-def test_conditions_and_exceptions_must_not_be_left_out(claim, sentence):
+def test_conditions_and_exceptions_must_not_be_left_out(claim: str, sentence: str) -> None:
     assert leaves_out_a_border(claim, sentence) or leaves_out_a_restriction(claim, sentence)
     assert not leaves_out_a_border(sentence, sentence)
 
@@ -106,11 +112,27 @@ def test_conditions_and_exceptions_must_not_be_left_out(claim, sentence):
         ("Paris is the capital of France.", "Paris is the capital of France and lies on the Seine."),
     ],
 )
-def test_what_happened_happened_whatever_follows(claim, sentence):
+def test_what_happened_happened_whatever_follows(claim: str, sentence: str) -> None:
     assert not leaves_out_a_border(claim, sentence)
 
 
-def test_what_was_need_not_be_now():
+def test_what_was_need_not_be_now() -> None:
     assert takes_as_present("The tower is the tallest.", "The tower was the tallest until 1990.")
     assert not takes_as_present("The tower was the tallest.", "The tower was the tallest until 1990.")
     assert not takes_as_present("The tower is old.", "The tower is old and was the tallest.")
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence", "is_more"),
+    [
+        ("", "", False),
+        ("It was first.", "It was first.", False),
+        ("東京は首都です。", "東京", False),
+        ("This is the town that she came from.", "This is the town that she came from in 1990.", False),
+        ("She is the one that all came for.", "She is the one that all came for from Oslo.", True),
+        ("This is what it stands for", "This is what it stands for Monday", False),
+    ],
+)
+def test_texts_without_content_or_with_an_open_end_are_read(claim: str, sentence: str, is_more: bool) -> None:
+    assert leaves_out_a_border(claim, sentence) == is_more
+    assert not leaves_out_a_restriction(claim, sentence)
