@@ -49,10 +49,10 @@ class EngineClient:
         self._loop = EngineLoop(self.engine.core, self.engine.changed, self._report_death)
         if self.engine.executor is not None:
             self.engine.executor.watch(self._end_loop)
-        if components.memories is not None:
-            components.memories.start()
         try:
             self.components = components.attached(self.run, self.engine.loaded, on_load)
+            if components.memories is not None:
+                components.memories.start()  # its reviews may ask the judge
         except BaseException:
             self.close()
             raise

@@ -80,14 +80,11 @@ def calibrate_command(
 
 def _measure(config: Config, claims: list[LabelledClaim]) -> Measured:
     from ewe.engine.shared_judge import EngineScore
-    from ewe.verification.judges.writer import asking
-    from ewe.verification.judges.writer_measuring import logits_of, measure
+    from ewe.engine.writer_judge import measured_on
 
     with open_llm(config) as llm, counted_progress("judging claims", len(claims)) as advance:
-        loaded = llm.client.engine.loaded
-        ask = asking(EngineScore(llm.client.run), loaded.tokenizer, loaded.max_model_len)
-        logits = logits_of(ask, claims, lambda: advance("judging claims"))
-    return measure(logits, claims)
+        score = EngineScore(llm.client.run)
+        return measured_on(claims, score, llm.client.engine.loaded, lambda: advance("judging claims"))
 
 
 def _table(measured: Measured) -> FittingTable:

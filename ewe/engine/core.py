@@ -6,6 +6,7 @@ Not thread-safe.
 import math
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import torch
@@ -113,7 +114,7 @@ class EngineCore:
             if has_failed(self.scheduler.pool.device):
                 raise
             self.scheduler.failed(plan)
-            self._fail(plan, f"the forward pass failed: {type(error).__name__}: {error}")
+            self._fail(plan.busy, f"the forward pass failed: {type(error).__name__}: {error}")
             return None
         self.scheduler.launched(plan)
         writers = self._writers(plan, result, inflight)
@@ -122,12 +123,13 @@ class EngineCore:
             try:
                 inflight.draw(result, writers, rows, with_entropy, self.processor)
             except torch.OutOfMemoryError as error:  # of what these answers ask for: penalties, many logprobs
-                self._fail(plan, f"there is no memory to draw a token: {error}")
+                # Further answers share their prompt's pass; they would have nothing to run next.
+                self._fail([*plan.busy, *(item.sequence for item in writers)], f"there is no memory to draw: {error}")
                 return None
         return inflight
 
-    def _fail(self, plan: SchedulerOutput, reason: str) -> None:
-        for sequence in plan.busy:
+    def _fail(self, sequences: Iterable[Sequence], reason: str) -> None:
+        for sequence in sequences:
             self.active.end(sequence, "error", reason)
 
     def _read_tokens(self, inflight: InflightBatch) -> None:

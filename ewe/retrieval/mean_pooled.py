@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch.nn.functional import normalize
 
@@ -57,7 +58,10 @@ class MeanPooledBert:
         shape = BertShape.of(_read(folder / "config.json"))
         self.tokenizer = WordPieces(folder)
         self.max_seq_length = int(_read(folder / "sentence_bert_config.json")["max_seq_length"])
-        weights = load_file(folder / "model.safetensors")
+        try:
+            weights = load_file(folder / "model.safetensors")
+        except SafetensorError as error:
+            raise ValueError(f"{folder / 'model.safetensors'} is damaged: {error}") from error
         self._bert = PackedBert({name: weight.float() for name, weight in weights.items()}, shape)
         self._width = shape.width
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import time
@@ -17,15 +18,21 @@ from parity.paged import PagedModel
 from stand_in_gpu import DEVICE, in_place
 from tolerances import LOGPROBS
 from triton_interpreter import INTERPRETED
+from unit.small_causal import write_causal
 
 from benchmarks.feedback import Library, Script
 from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
+from ewe.config import Config
 from ewe.config.memory_mark import PlacedPrompt
 from ewe.engine import sampler
 from ewe.engine.kvcache.pool import KVPool, LayerShape
+from ewe.engine.writer_judge import writer_fingerprint
 from ewe.errors import DeviceMemoryError
-from ewe.types import Query, Verdict
+from ewe.retrieval.datastore import Datastore
+from ewe.types import Passage, Query, Verdict
+from ewe.verification.judges.labelled_claims import LabelledClaim
+from ewe.verification.judges.writer_calibration import calibration_path
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="there is a real GPU")
 PARAMS = [
@@ -110,6 +117,43 @@ def test_a_checked_answer_is_that_of_a_cpu_and_the_loop_does_not_wait_for_the_ju
         assert write_checked("auto") == expected
         assert DEVICE.waits
         assert all("cross_encoder" in place for _, place in DEVICE.waits)
+
+
+def measured(folder, device):
+    """What measuring says of a model when an engine for its claims is opened; None where it is not measured."""
+    values = {
+        "model": {"name": str(folder), "device": device, "dtype": "float32"},
+        "memory": {"retrieval_units": 1, "verification_units": 1, "unit_tokens": 16},
+        "retrieval": {"retriever": "bm25"},
+        "scheduler": {"cuda_graphs": False},
+        "cache": {"num_blocks": 400},
+    }
+    config, steps = Config.from_mapping(values), []
+    passages = Datastore([Passage("a", "It is true.")])
+    with LLM(config=config, datastore=passages, on_load=lambda step: steps.append(step.phase)) as llm:
+        assert llm.client.components.summary.judge == "builtin"  # the weights are random
+    path = calibration_path(writer_fingerprint(config.model))
+    assert path.exists() == (steps[-1] == "measuring how well the model judges")
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def test_the_model_is_measured_as_a_judge_when_its_engine_starts(tmp_path, monkeypatch):
+    monkeypatch.setenv("EWE_CACHE_DIR", str(tmp_path / "cache"))
+    claims = [LabelledClaim(f"it is {n}", n, (Passage("p", "it is true", f"article {n}"),)) for n in range(3)]
+    monkeypatch.setattr("ewe.verification.judges.labelled_claims.read_claims", lambda: claims)
+    folder = write_causal(tmp_path / "model")
+    (folder / "chat_template.jinja").write_text("{% for m in messages %}{{ m['content'] }}{% endfor %}:")
+    assert measured(folder, "cpu") is None
+    with in_place():  # without kernels: interpreted, prompts of this length take minutes
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *device: (7, 5))
+        sampler._kernels_run_on.cache_clear()
+        on_gpu = measured(folder, "auto")
+    sampler._kernels_run_on.cache_clear()
+    monkeypatch.setattr("ewe.engine.writer_judge._is_quick", lambda *_: True)
+    calibration_path(on_gpu["fingerprint"]).unlink()
+    on_cpu = measured(folder, "cpu")
+    assert on_gpu["temperature"] == pytest.approx(on_cpu["temperature"], rel=1e-3)
+    assert on_gpu["bias"] == pytest.approx(on_cpu["bias"], rel=1e-2, abs=1e-2)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from contextlib import nullcontext
 
 import pytest
@@ -97,3 +98,14 @@ def test_where_no_kernel_can_be_compiled_a_gpu_gets_torch_and_the_line_says_what
     assert "Failed to find C compiler" in record.getMessage()
     assert "apt install gcc" in record.getMessage()
     assert "More." not in record.getMessage()
+
+
+def test_where_triton_cannot_be_imported_a_gpu_gets_torch(pool, gpu, caplog, monkeypatch):
+    compiles = choose._compile_failure
+    gpu((9, 0))
+    monkeypatch.setattr(choose, "_compile_failure", compiles)
+    monkeypatch.setattr(choose, "_compiled_on", set())
+    monkeypatch.setitem(sys.modules, "ewe_kernels.norm", None)
+    with caplog.at_level(logging.WARNING):
+        assert isinstance(choose.choose_backend(CUDA, pool), TorchBackend)
+    assert "ewe_kernels.norm" in caplog.text

@@ -37,6 +37,7 @@ def test_a_gpu_that_torch_does_not_see_is_told(monkeypatch, caplog, tmp_path, bu
     monkeypatch.setattr(torch.version, "cuda", built)
     driver = tmp_path / "version"
     monkeypatch.setattr(gpu_driver, "_NVIDIA", driver)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     with caplog.at_level(logging.WARNING):
         assert usable_device("auto").type == "cpu"
         assert not caplog.records
@@ -45,3 +46,17 @@ def test_a_gpu_that_torch_does_not_see_is_told(monkeypatch, caplog, tmp_path, bu
         assert not caplog.records
         usable_device("auto")
     assert said in caplog.text
+
+
+def test_a_gpu_that_is_hidden_is_none(monkeypatch, caplog, tmp_path):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    driver = tmp_path / "version"
+    driver.touch()
+    monkeypatch.setattr(gpu_driver, "_NVIDIA", driver)
+    for hidden in ("", "-1"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+        assert not gpu_driver.has_gpu_driver()
+        assert usable_device("auto").type == "cpu"
+    assert not caplog.records
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert gpu_driver.has_gpu_driver()

@@ -145,15 +145,17 @@ def test_where_there_is_no_memory_to_draw_the_requests_of_the_pass_fail_and_the_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(*arguments: object) -> None:
+        patch.undo()
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     bench = Bench(config(), None, None, sentences)
-    bench.add("a", "Tell me", SamplingParams(max_tokens=9))
+    bench.add("a", "Tell me", SamplingParams(max_tokens=9, n=2))
     with monkeypatch.context() as patch:
         patch.setattr(InflightBatch, "draw", refuse)
         results = bench.run()
     bench.check()
-    assert results["a", 0].error == "there is no memory to draw a token: CUDA out of memory."
+    errors = [results["a", index].error for index in range(2)]
+    assert errors == ["there is no memory to draw: CUDA out of memory."] * 2
     bench.add("b", "Tell me", SamplingParams(max_tokens=9))
     assert bench.run()["b", 0].finish_reason == "length"
 

@@ -121,7 +121,7 @@ def test_it_judges_in_the_batch_of_the_engine_that_has_its_model(shared, mode, j
     checks = {"judge": judge} | ({"judge_model": str(shared.model)} if judge == "reader" else {})
     tokenizer = shared.tokenizer
     words = {tokenizer(word)["input_ids"][0]: 90.0 for word in (" is", " true", " false", " it", ".")}
-    params = SamplingParams(max_tokens=24, temperature=1.0, seed=5, logit_bias=words)
+    params = SamplingParams(max_tokens=60, temperature=1.0, seed=1, logit_bias=words)
     feedback = {"mode": mode, "timeout": 20.0}
     with engine(verification=checks, feedback=feedback, scheduler={"max_num_seqs": 1}) as llm:
         rows = llm.client.components.verifier.judge.judge(PAIRS)

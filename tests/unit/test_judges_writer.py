@@ -1,6 +1,7 @@
 """The writer as its own judge: what it is asked, what measuring finds, and when it is refused."""
 
 import json
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -13,10 +14,13 @@ from typer.testing import CliRunner
 from ewe.cli.main import app
 from ewe.config import Config
 from ewe.engine import writer_judge
+from ewe.engine.models.loader import load_model
 from ewe.engine.open_shared_judge import shared_judge
+from ewe.engine.shared_judge import SharedJudge
 from ewe.engine.writer_judge import writer_fingerprint
-from ewe.errors import ConfigError, InvalidRequestError, JudgeError
+from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError, JudgeError
 from ewe.llm import LLM
+from ewe.longterm.request_memories import RequestMemories
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Passage, Verdict, VerificationRequest
 from ewe.verification import load_judge
@@ -196,7 +200,7 @@ def verdicts(llm):
 
 
 def test_a_model_that_was_not_measured_is_not_asked_on_a_cpu(model, monkeypatch):
-    monkeypatch.setattr(writer_judge, "measured_calibration", lambda *_: pytest.fail("it was measured"))
+    monkeypatch.setattr(writer_judge, "_measured_now", lambda *_: pytest.fail("it was measured"))
     with (
         opened(model) as llm,
         LLM(
@@ -219,24 +223,103 @@ def test_a_model_that_was_measured_reads_what_the_built_in_judge_leaves_open(mod
         assert [claim for _, claim in asked] == [SENTENCES[1]]
 
 
-def test_it_is_measured_once_on_a_gpu(model, monkeypatch):
+@pytest.fixture
+def on_gpu(monkeypatch):
+    """Models are measured when an engine starts, on few claims."""
     monkeypatch.setattr(writer_judge, "_is_quick", lambda *_: True)
     claims = [LabelledClaim(f"it is {n}", n % 3, (Passage("p", "it is true", f"article {n}"),)) for n in range(60)]
     monkeypatch.setattr("ewe.verification.judges.labelled_claims.read_claims", lambda: claims)
+
+
+@pytest.mark.parametrize("named", [None, "named.json"])
+def test_it_is_measured_once_on_a_gpu(model, on_gpu, monkeypatch, tmp_path, named):
+    file = named and str(tmp_path / named)
     steps = []
-    path = calibration_path(fingerprint_of(str(model)))
-    config = settings(model, judge="auto")
+    config = settings(model, judge="auto", judge_calibration=file)
     with LLM(config=config, datastore=Datastore(BOOK), on_load=lambda step: steps.append(str(step))) as llm:
         assert llm.client.components.summary.judge == "builtin"  # random weights
     assert "measuring how well the model judges: 60 of 60 claims" in steps
-    assert json.loads(path.read_text())["measured"]["claims"] == 60
-    monkeypatch.setattr(writer_judge, "measured_calibration", lambda *_: pytest.fail("it was measured again"))
-    with opened(model):
+    told = json.loads(calibration_path(fingerprint_of(str(model)), file).read_text())
+    assert told["measured"]["claims"] == 60
+    monkeypatch.setattr(writer_judge, "_measured_now", lambda *_: pytest.fail("it was measured again"))
+    with opened(model, judge_calibration=file):
         pass
 
 
-def test_a_model_that_cannot_be_asked_writes_on_with_the_built_in_judge(model, monkeypatch, caplog):
-    monkeypatch.setattr(writer_judge, "_is_quick", lambda *_: True)
+def test_a_damaged_file_of_the_cache_is_measured_anew_and_one_that_is_named_is_left_alone(
+    model, on_gpu, tmp_path, caplog
+):
+    path, named = calibration_path(fingerprint_of(str(model))), tmp_path / "named.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"model": "m')
+    named.write_text('{"bias": 1' + "0" * 400 + "}")
+    with opened(model, judge_calibration=str(named)) as llm:
+        assert not llm.client.components.judge.can_judge
+    assert f"{named} holds no calibration of a judge" in caplog.text
+    assert len(named.read_text()) > 400
+    with opened(model):
+        pass
+    assert json.loads(path.read_text())["measured"]["claims"] == 60
+
+
+@pytest.mark.parametrize("error", [PermissionError("cache"), RuntimeError("no home"), InvalidRequestError("no room")])
+def test_nothing_that_stands_against_asking_it_keeps_an_engine_from_starting(model, on_gpu, monkeypatch, caplog, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(writer_judge, "_measured_now", fail)
+    with opened(model) as llm:
+        assert verdicts(llm)[0][0] is Verdict.SUPPORTED
+    assert f"is not asked to judge: {error}" in caplog.text
+
+
+def test_reviews_of_memories_begin_when_their_judge_is_attached(model, monkeypatch, tmp_path):
+    calls = []
+    monkeypatch.setattr(RequestMemories, "start", lambda _: calls.append("reviews"))
+    monkeypatch.setattr(SharedJudge, "attach", lambda *_: calls.append("judge"))
+    config = settings(model, judge="auto").override(["memory.unit_tokens=64"])
+    with LLM(config=config, datastore=Datastore(BOOK), longterm=tmp_path / "memories"):
+        assert calls == ["judge", "reviews"]
+
+
+def test_an_engine_that_dies_while_its_model_is_measured_does_not_start(model, on_gpu, monkeypatch):
+    def fail(*_):
+        raise EngineDeadError("a fault")
+
+    monkeypatch.setattr(writer_judge, "_measured_now", fail)
+    with pytest.raises(EngineDeadError, match="a fault"):
+        opened(model)
+
+
+def test_a_pool_without_room_for_the_claims_leaves_the_built_in_judge(model, on_gpu, caplog):
+    config = settings(model, judge="auto").override(["cache.num_blocks=8"])
+    with LLM(config=config, datastore=Datastore(BOOK)) as llm:
+        assert llm.client.components.summary.judge == "builtin"
+    assert "is not asked to judge" in caplog.text
+
+
+def test_a_cache_that_takes_no_file_has_the_model_measured_again(model, on_gpu, monkeypatch, tmp_path, caplog):
+    (tmp_path / "full").write_text("no folder")
+    monkeypatch.setenv("EWE_CACHE_DIR", str(tmp_path / "full"))
+    with opened(model):
+        pass
+    assert "is measured again at the next start" in caplog.text
+
+
+def test_weights_that_are_not_those_of_the_named_files_are_not_measured_as_these(model, on_gpu):
+    calibrated(model)
+    read = load_model(settings(model).model)
+    with LLM(config=settings(model, judge="auto"), datastore=Datastore(BOOK), loaded=read) as llm:
+        assert llm.client.components.judge.can_judge
+    others = replace(read, settings=None)
+    with LLM(config=settings(model, judge="auto"), datastore=Datastore(BOOK), loaded=others) as llm:
+        assert not llm.client.components.judge.can_judge
+    dummy = settings(model, judge="auto").override(["model.load_format=dummy"])
+    with LLM(config=dummy, datastore=Datastore(BOOK)) as llm:
+        assert not llm.client.components.judge.can_judge
+
+
+def test_a_model_that_cannot_be_asked_writes_on_with_the_built_in_judge(model, on_gpu, caplog):
     tokenizer = AutoTokenizer.from_pretrained(model)
     tokenizer.chat_template = None
     tokenizer.save_pretrained(model)

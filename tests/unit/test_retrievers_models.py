@@ -15,7 +15,7 @@ from ewe.config import RetrievalConfig
 from ewe.errors import ConfigError
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
-from ewe.retrieval.mean_pooled import is_mean_pooled
+from ewe.retrieval.mean_pooled import MeanPooledBert, is_mean_pooled
 from ewe.retrieval.open_retriever import models_of, open_retriever
 from ewe.retrieval.reranker import CrossEncoderScorer
 from ewe.types import Passage
@@ -98,6 +98,15 @@ def test_a_model_of_another_form_is_left_to_sentence_transformers(tmp_path, file
     assert is_mean_pooled(tmp_path)
     (tmp_path / file).write_text(json.dumps({**json.loads((tmp_path / file).read_text()), **other}))
     assert not is_mean_pooled(tmp_path)
+
+
+@needs_minilm
+def test_damaged_weights_are_told(tmp_path):
+    for name in ("config.json", "sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((builtin_encoder_path() / name).read_bytes())
+    (tmp_path / "model.safetensors").write_bytes(b"cut")
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
+        MeanPooledBert(tmp_path)
 
 
 @needs_minilm

@@ -56,17 +56,17 @@ def _compile_failure(device: torch.device) -> str | None:
     Triton needs a C compiler and Python's headers at run time, which slim images lack, and an assembler that knows the
     GPU. What fails here would fail in the first pass.
     """
-    from ewe_kernels.norm import rms_norm
-
     if device in _compiled_on:
         return None
     try:
+        from ewe_kernels.norm import rms_norm  # with Triton, which may fail as it looks for the driver
+
         with torch.cuda.device(device):
             rms_norm(torch.ones(1, 16, device=device), torch.ones(16, device=device), 1e-6)
     except Exception as error:  # compilers and drivers fail in many ways, and all of them leave the other path
         said = (str(error).splitlines() or [""])[0]
         return (
-            f"Triton cannot compile here ({type(error).__name__}: {said}); it needs a C compiler and Python's headers "
+            f"Triton cannot run here ({type(error).__name__}: {said}); it needs a C compiler and Python's headers "
             "(apt install gcc python3-dev)"
         )
     _compiled_on.add(device)

@@ -6,7 +6,6 @@ on a busy machine counts for nothing, and what was found is kept: an engine comp
 
 import json
 import logging
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ewe.config.cache_folder import cache_folder
+from ewe.config.cache_folder import cache_folder, write_whole
 
 Multiply = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
@@ -133,11 +132,7 @@ def _read_all() -> dict[str, list[str]]:
 
 def _keep(key: str, names: Sequence[str]) -> None:
     """Writes the file anew; where it cannot be written, ways are timed at every start."""
-    path = _file()
-    own = path.with_suffix(f".{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        own.write_text(json.dumps(_read_all() | {key: list(names)}, indent=1), encoding="utf-8")
-        own.replace(path)
+        write_whole(_file(), json.dumps(_read_all() | {key: list(names)}, indent=1))
     except OSError as error:
         _log.info("what was measured about this processor is not kept: %s", error)

@@ -39,7 +39,7 @@ class LoadedModel:
 
     tokenizer: None only for load_format "dummy" without tokenizer files. max_model_len: number of positions, so the
     units' capacity counts too. eos_token_ids: the tokens that end an answer. vocab_size: ids are below it. adapters:
-    what rows of a pass may name, None if they may not.
+    what rows of a pass may name, None if they may not. settings: by which its files were read; None for other models.
     """
 
     model: Any
@@ -48,6 +48,7 @@ class LoadedModel:
     eos_token_ids: frozenset[int]
     vocab_size: int
     adapters: RowAdapters | None = None
+    settings: ModelConfig | None = None
 
 
 def load_model(
@@ -77,7 +78,7 @@ def load_model(
     _fuse_on_gpu(model, config)
     vocab_size = model.get_input_embeddings().num_embeddings
     tokenizer = load_tokenizer(config)
-    return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size, rows)
+    return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size, rows, config)
 
 
 def read_config(config: ModelConfig) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ewe.config.cache_folder import cache_folder
+from ewe.config.cache_folder import cache_folder, write_whole
 from ewe.config.known_models import ADAPTER_SETTINGS, ADAPTER_WEIGHTS, KNOWN_MODELS
 from ewe.config.setting_names import WRITER
 from ewe.errors import ConfigError
@@ -91,18 +91,13 @@ class Calibration:
         return result
 
     def write(self, path: Path) -> None:
-        """Writes the file, and its folder if there is none."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        """Writes the file, and its folder if there is none; raises OSError."""
+        write_whole(path, json.dumps(asdict(self), indent=2) + "\n")
 
 
-SILENT = Calibration("", "", (0.0, 0.0, 0.0), 1.0, None, None, {})
-"""Of a model that is no judge."""
-
-
-def calibration_path(fingerprint: str) -> Path:
-    """Where the calibration of a model lies if no other place is named."""
-    return cache_folder() / "judges" / f"{fingerprint}.json"
+def calibration_path(fingerprint: str, file: str | Path | None = None) -> Path:
+    """Where the calibration of a model lies; file: the place that is named for it, if one is."""
+    return cache_folder() / "judges" / f"{fingerprint}.json" if file is None else Path(file).expanduser()
 
 
 def calibration_for(model: str, fingerprint: str, file: str | Path | None = None) -> Calibration:
@@ -117,7 +112,7 @@ def calibration_for(model: str, fingerprint: str, file: str | Path | None = None
         missing = "no measurement of it on this machine" if file is None else f"no file {file}"
         raise ConfigError(f"verification.judge {WRITER}: how well {model} judges is not known ({missing}): {command}")
     if not calibration.can_judge:
-        path = file or calibration_path(fingerprint)
+        path = calibration_path(fingerprint, file)
         raise ConfigError(
             f"verification.judge {WRITER}: {model} cannot judge, as `ewe judge calibrate` measured ({path}): set "
             "verification.judge to builtin"
@@ -128,7 +123,7 @@ def calibration_for(model: str, fingerprint: str, file: str | Path | None = None
 def found_calibration(model: str, fingerprint: str, file: str | Path | None = None) -> Calibration | None:
     """The same if it is there, whatever it says. Raises ConfigError if it is damaged or another model's."""
     command = f"run `ewe judge calibrate --model {model}`"
-    path = calibration_path(fingerprint) if file is None else Path(file).expanduser()
+    path = calibration_path(fingerprint, file)
     if not path.is_file():
         return None
     calibration = _read(path, command)
@@ -150,7 +145,7 @@ def _read(path: Path, command: str) -> Calibration:
             str(values["model"]), str(values["fingerprint"]), (first, second, third), float(values["temperature"]),
             supported, refuted, dict(values["measured"]),
         )  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"{path} holds no calibration of a judge ({error!r}): {command}") from error
     is_sound = all(map(math.isfinite, calibration.bias)) and 0 < calibration.temperature < math.inf
     if not is_sound or not all(side is None or 0 < side <= 1 for side in (supported, refuted)):
