@@ -51,6 +51,7 @@ def generate(
     logprobs: Annotated[int | None, sampling(help="Log-probabilities of the n likeliest tokens in the JSON.")] = None,
     deadline_s: Annotated[float | None, sampling(help="Seconds after which an answer ends with what it has.")] = None,
     json_schema: options.JSONSchema = None,
+    grammar: options.Grammar = None,
 ) -> None:
     """Write answers to one prompt or to many.
 

@@ -123,6 +123,11 @@ JSONSchema = Annotated[
     ),
 ]
 
+Grammar = Annotated[
+    Path | None,
+    sampling("--grammar", help="Answers follow the grammar in this file (Lark's syntax).", exists=True, dir_okay=False),
+]
+
 
 Host = Annotated[str | None, server(help="Address to listen on.", show_default="127.0.0.1")]
 Port = Annotated[int | None, server(help="Port to listen on.", show_default="8000")]
@@ -195,6 +200,8 @@ def sampling_params(values: Mapping[str, Any]) -> SamplingParams:
     chosen["stop_token_ids"] = tuple(chosen.get("stop_token_ids") or ())
     chosen["logit_bias"] = _logit_biases(chosen.get("logit_bias"))
     chosen["json_schema"] = _schema(chosen.get("json_schema"))
+    grammar = chosen.get("grammar")
+    chosen["grammar"] = None if grammar is None else grammar.read_text(encoding="utf-8")
     return SamplingParams(**chosen)
 
 

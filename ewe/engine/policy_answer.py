@@ -12,7 +12,6 @@ from ewe.engine.circles import goes_in_circles
 from ewe.engine.sentence_checks import Attempt, Progress, SentenceState
 from ewe.text.quotation import Place, Quotation, quotations
 from ewe.text.search_text import is_small_talk
-from ewe.text.sentences import is_open
 from ewe.text.topic import is_about
 from ewe.types import Lane, Passage, ScoredPassage, VerificationResult
 
@@ -109,11 +108,6 @@ class Answer:
     def has_ended_itself(self) -> bool:
         """Whether the model has ended the text, and no stop string or limit."""
         return self.sequence.finish == "stop" and self.text.text_end is None
-
-    def is_cut_off(self, sentence: int) -> bool:
-        """Whether a limit, and not the model, ended a sentence."""
-        is_last = sentence == len(self.sentences) - 1
-        return is_last and self.sequence.finish in ("length", "timeout") and is_open(self.text.text)
 
     @property
     def goes_in_circles(self) -> bool:

@@ -18,7 +18,7 @@ from ewe.engine.policy_answer import Answer
 from ewe.engine.sentence_checks import SentenceState
 from ewe.policies.rag import remember_question
 from ewe.policies.replacements import GoesBack, draw, drop, leave_circle, lengthen, may_quote, quote, settled
-from ewe.text.check_result import CODE, CUT_OFF, REPETITIONS
+from ewe.text.check_result import CODE, REPETITIONS
 from ewe.text.search_text import subject_of
 from ewe.text.sentences import code_blocks, is_inside
 from ewe.types import Lane, Verdict
@@ -72,7 +72,7 @@ def _retrieve(answer: Answer, settings: FeedbackConfig) -> Steps:
 
 
 def _verify(answer: Answer, settings: FeedbackConfig) -> Steps:
-    """Has the new sentences checked; final are those that no trigger names, code, and what a limit cut off."""
+    """Has the new sentences checked; those that no trigger names and those that are code are final."""
     triggers = settings.verify_when, settings.verify_entropy, settings.verify_min_prob
     unseen = range(answer.progress.verified, len(answer.sentences))
     code, chosen = code_blocks(answer.text.text) if unseen else (), []
@@ -81,8 +81,6 @@ def _verify(answer: Answer, settings: FeedbackConfig) -> Steps:
             answer.settle(index, SentenceState(reason="the trigger did not ask for a check"))
         elif is_inside(answer.sentences[index].start, code):
             answer.settle(index, SentenceState(reason=CODE))
-        elif answer.is_cut_off(index):
-            answer.settle(index, SentenceState(reason=CUT_OFF))
         else:
             chosen.append(index)
     answer.progress.verified = len(answer.sentences)

@@ -12,9 +12,6 @@ NO_CLAIM = "no checkable claim"
 CODE = f"{NO_CLAIM}: code"
 """The reason of what stands in a fence of code."""
 
-CUT_OFF = "cut off"
-"""The reason of a sentence that a limit of the answer ended."""
-
 REPEATS, LOOPS = "repeats an earlier sentence", "repeats itself"
 """What a result says of a sentence that has been said before, and of one that goes round in circles."""
 
@@ -32,7 +29,7 @@ def why_no_claim(result: VerificationResult) -> str:
 
 def is_failure(reason: str) -> bool:
     """Whether a sentence's reason tells of something that went wrong."""
-    return bool(reason) and reason not in (NO_CLAIM, CUT_OFF) and not reason.startswith(f"{NO_CLAIM}: ")
+    return bool(reason) and reason != NO_CLAIM and not reason.startswith(f"{NO_CLAIM}: ")
 
 
 @dataclass(frozen=True, slots=True)

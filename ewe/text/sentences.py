@@ -111,12 +111,6 @@ class SentenceSplitter:
         return spans, start
 
 
-def is_open(text: str) -> bool:
-    """Whether a text ends within a sentence or a line."""
-    end = text[-_REACH:].rstrip(" \t")
-    return bool(end) and not (end.endswith("\n") or _ENDING.search(end) or _OWN_ENDING.search(end))
-
-
 def code_blocks(text: str) -> list[Span]:
     """Code-point spans of the fenced code blocks of Markdown, in order; one that is still open ends with the text."""
     return [match.span() for match in _CODE_BLOCK.finditer(text)]

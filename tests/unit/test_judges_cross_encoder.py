@@ -139,7 +139,7 @@ def test_names_that_mean_nothing_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for name in ("", str(tmp_path / "missing")):
         with pytest.raises(
-            JudgeError, match="known: builtin, base, reader, writer, a model's folder or hub id, openai:"
+            JudgeError, match="known: builtin, base, reader, writer, auto, a model's folder or hub id, openai:"
         ):
             load_judge(name)
     save(tmp_path, ["entailment", "contradiction"])

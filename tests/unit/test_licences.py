@@ -13,6 +13,7 @@ NAMED = set(re.findall(r"^(?!EWE|Data)(\S+/\S+)$", NOTICE, re.M))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 KINDS = (".jsonl", ".safetensors", ".gguf", ".parquet", ".csv")
 OURS = {  # written for this, about nobody who exists
+    "benchmarks/verdicts_omissions.jsonl",
     *("ewe/evaluation/doctor.jsonl", "benchmarks/longterm_changes.jsonl", "benchmarks/longterm_turns.jsonl"),
     *("benchmarks/longterm_changes_tuned.jsonl", "benchmarks/longterm_changes_fresh.jsonl"),
     *("benchmarks/longterm_changes_blind.jsonl", "benchmarks/longterm_histories.jsonl"),
@@ -23,6 +24,7 @@ OURS = {  # written for this, about nobody who exists
             *("pairs_travellers_and_elders", "pairs_work", "pairs_named_values", "histories_chats"),
             *("histories_with_an_assistant", "histories_of_friends_and_notes", "sets_body_and_leisure", "sets_home"),
             *("sets_home_and_money", "sets_work_and_health", "sets_work_and_things"),
+            *("sets_money_and_papers", "sets_bodies_and_people", "sets_turns_and_facts"),
         )
     ),
     *("benchmarks/longterm_turns_tuned.jsonl", "benchmarks/longterm_turns_fresh.jsonl"),

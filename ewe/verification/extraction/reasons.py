@@ -9,6 +9,7 @@ OPINION = "opinion"
 HEADING = "heading"
 WRITER = "about the writer"
 CODE = "code"
+CUT_OFF = "cut off"
 NO_STATEMENT = "no statement"
 NOT_ENGLISH = "not English"
 MAX_CHARACTERS = 2_000

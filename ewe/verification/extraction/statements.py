@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from ewe.text.check_result import CUT_OFF, LOOPS
+from ewe.text.check_result import LOOPS
 from ewe.text.english import AUXILIARIES, DETERMINERS, FUNCTION_WORDS, is_irregular_past, stem, words_of
 from ewe.verification.extraction import reasons
 from ewe.verification.extraction.abstentions import abstains
@@ -107,7 +107,7 @@ def why_no_statement(sentence: str, statement: str) -> str:
     if loops(statement):
         return LOOPS
     if low and low[-1] in _LEADS_ON and not _ENDED.search(sentence):
-        return CUT_OFF
+        return reasons.CUT_OFF
     if _HEADING.match(sentence) or (not _is_clause(statement, low) and statement.strip()):
         return reasons.HEADING
     if len(_WORD.findall(statement)) < _MIN_WORDS:
