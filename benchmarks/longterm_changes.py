@@ -10,7 +10,7 @@ contradicting although both hold; said again: it was read as the same.
 
 `longterm_histories.jsonl` (for reporting only) has what thirteen people tell over a year or two, each told to a memory
 of its own: noticed are the statements that have ended by then, withdrawn those that have not. Shares have the ends of
-their 95% intervals (Wilson). Then 1,000 turns are added to one memory.
+their 95% intervals (Wilson). Then 1,000 turns are added to one memory, one by one and in one call.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.common import parse_arguments, report
 from benchmarks.sessions import DAY
 from benchmarks.verdicts import shares
 from ewe.longterm.change.change_reading import Stance, compare
-from ewe.longterm.records import MemorySource, Scope
+from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 
@@ -130,13 +130,14 @@ def _gone(memories: MemoryService, now: list[float], scope: Scope, statements: S
     return [one.valid_until is not None or bool(one.contradicts) for one in found]
 
 
-def adding(turns: Sequence[str]) -> float:
-    """Seconds to add these turns to one memory, each compared with those before."""
+def adding(turns: Sequence[str], together: bool) -> float:
+    """Seconds to add these turns to one memory, each compared with those before; together: in one call."""
+    source = MemorySource("user", "speaker", 0.7)
+    new = [Memory("new", turn, "turn", source, Scope("speaker")) for turn in turns]
     with tempfile.TemporaryDirectory() as folder, MemoryStore.create(Path(folder) / "memories") as store:
-        memories = MemoryService(store)
-        source, start = MemorySource("user", "speaker", 0.7), time.perf_counter()
-        for turn in turns:
-            memories.add(turn, Scope("speaker"), source, "turn")
+        memories, start = MemoryService(store), time.perf_counter()
+        for lot in [new] if together else [[one] for one in new]:
+            memories.add_all(lot)
         return time.perf_counter() - start
 
 
@@ -149,8 +150,10 @@ def main() -> None:
     found = measure_histories(rows[: 1 if arguments.smoke else None])
     figures |= {f"histories: {key}": value for key, value in found.items()}
     told = [text for half in _HALVES for pair in halves[half] for text in (pair.older, pair.newer)]
-    turns = [f"{text} That was in week {number}." for number in range(3) for text in told][:_TURNS]
-    figures["adding: seconds per 1,000 turns"] = round(adding(turns) * _TURNS / len(turns), 2)
+    for name, unit in (("adding", "week"), ("adding in one call", "month")):  # other texts, as what was read is known
+        turns = [f"{text} That was in {unit} {number}." for number in range(3) for text in told][:_TURNS]
+        spent = adding(turns, together=unit == "month")
+        figures[f"{name}: seconds per 1,000 turns"] = round(spent * _TURNS / len(turns), 2)
     report("longterm_changes", arguments, {half: len(pairs) for half, pairs in halves.items()}, figures)
 
 

@@ -9,6 +9,7 @@ from ewe.config.config_evidence import SEARCH_TOP_K
 from ewe.config.lazy import warm
 from ewe.longterm.background_vectors import BackgroundEmbedding
 from ewe.longterm.change.change_search import older_statements, says_again
+from ewe.longterm.change.reading_ahead import read_ahead
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
 from ewe.longterm.memory_search import MemorySearch
 from ewe.longterm.past import as_it_was
@@ -82,6 +83,7 @@ class MemoryService(MemoryWriter):
         """
         memories: list[Memory] = []
         for start in range(0, len(new), _TOGETHER):
+            read_ahead(new[start : start + _TOGETHER], self.store, self._clock())  # while nobody waits
             with self.store.transaction() if self.judge is None else nullcontext():  # nobody waits while a judge reads
                 memories += [self._added(one) for one in new[start : start + _TOGETHER]]
         self._embed()

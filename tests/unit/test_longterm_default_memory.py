@@ -63,5 +63,5 @@ def test_the_judge_is_not_asked_about_what_people_say(
     with new_store(tmp_path / "memories") as store:
         service = default_memory(store, LongTermConfig(judge_turns=turns), judge=judge)
         service.add("The bridge opened in 1923", ANN, source)
-        marked = service.add("The bridge is old and opened in 1932", ANN, source).contradicts
+        marked = service.add("The bridge was opened in 1932", ANN, source).contradicts
         assert (judge.asked > 0, bool(marked)) == (asks, asks)

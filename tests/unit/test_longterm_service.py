@@ -236,8 +236,8 @@ def test_a_critical_query_asks_for_more(store, clock):
 def test_checks_per_query_are_bounded(store, clock):
     library = Library(Passage("p2", "Nothing to do with it", veracity=0.95))
     memories = service(store, clock, trusted=library)
-    for place in range(6):
-        memories.add(f"Fact {place} of the tower", ANN, person("ann", 0.4))
+    for part in ("a clock", "bells", "two doors", "a red roof", "old stairs", "a garden"):
+        memories.add(f"The tower has {part}", ANN, person("ann", 0.4))
     assert len(memories.search("tower", [ANN]).used) == 5
     assert len(library.asked) == 4  # two checks, two look-ups
 

@@ -30,8 +30,8 @@ class StatementFinder:
     """The vectors, float32 [dimension]; weights: float32 [vocabulary, dimension] per side, of each word piece."""
 
     def __init__(self, tokenizer: Tokenizer, older: NDArray[np.float32], newer: NDArray[np.float32]) -> None:
-        self._tokenizer = tokenizer
-        self._older, self._newer = (lru_cache(1 << 14)(partial(self._vector, side)) for side in (older, newer))
+        self._tokenizer, self.dimension = tokenizer, older.shape[1]
+        self.older, self.newer = (lru_cache(1 << 14)(partial(self._vector, side)) for side in (older, newer))
 
     @classmethod
     def load(cls) -> StatementFinder:
@@ -46,8 +46,8 @@ class StatementFinder:
 
     def closeness(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """Of pairs of an older and a newer statement: cosines float32 [pairs]; at least one pair."""
-        older = np.stack([self._older(text) for text, _ in pairs])
-        close: NDArray[np.float32] = np.einsum("ij,ij->i", older, np.stack([self._newer(text) for _, text in pairs]))
+        older = np.stack([self.older(text) for text, _ in pairs])
+        close: NDArray[np.float32] = np.einsum("ij,ij->i", older, np.stack([self.newer(text) for _, text in pairs]))
         return close
 
     def _vector(self, weights: NDArray[np.float32], text: str) -> NDArray[np.float32]:

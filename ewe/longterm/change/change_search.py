@@ -12,10 +12,13 @@ from ewe.text.words import words
 
 MOST_READ = 2
 """At most so many older statements are read beside a new one: of those looked through, the closest."""
-_LOOKED_THROUGH = 256  # A scope of fewer statements is looked through whole, a larger one by its words.
-_BY_WORDS = 48
-_WORDS = 0.02  # What a point of BM25 counts beside a cosine,
-_NEAR = 0.1  # and how close a statement must be to be read.
+LOOKED_THROUGH = 256
+"""A scope of at most so many statements is looked through whole, of a larger one the first `BY_WORDS` by BM25."""
+BY_WORDS = 48
+WORDS = 0.02
+"""What a point of BM25 counts beside a cosine."""
+NEAR = 0.1
+"""How close a statement must be to be read."""
 _JOINING = FUNCTION_WORDS | words_of("work works working worked employed live lives living")
 
 
@@ -46,7 +49,7 @@ def read_stances(memory: Memory, store: MemoryStore) -> Read:
     """How a new memory stands to the closest older ones; what was read once is known from then on."""
     with store.seeing([memory.scope]):
         candidates, close = _candidates(memory, store)
-    ranked = [one for one in sorted(candidates, key=close.__getitem__, reverse=True) if close[one] >= _NEAR]
+    ranked = [one for one in sorted(candidates, key=close.__getitem__, reverse=True) if close[one] >= NEAR]
     chosen = ranked[:MOST_READ]
     read = compare_all([_pair(memory, candidates[one]) for one in chosen], _telling(memory))
     return {number: (candidates[number], stance) for number, stance in zip(chosen, read, strict=True)}
@@ -84,8 +87,8 @@ def _is_done(newer: str, older: str) -> bool:
 def _candidates(memory: Memory, store: MemoryStore) -> tuple[dict[int, Statement], dict[int, float]]:
     """The statements that the new one is compared with, by number, and how close each is."""
     within = store.scope_numbers([memory.scope])
-    hits = dict(store.lexicon.search(beginning(memory.content), within, _BY_WORDS))
-    is_small = sum(count for count, _ in store.extent(memory.scope)) <= _LOOKED_THROUGH
+    hits = dict(store.lexicon.search(beginning(memory.content), within, BY_WORDS))
+    is_small = sum(count for count, _ in store.extent(memory.scope)) <= LOOKED_THROUGH
     there = store.all_statements(within) if is_small else store.statements(list(hits), within)
     candidates = {
         number: other
@@ -99,7 +102,7 @@ def _candidates(memory: Memory, store: MemoryStore) -> tuple[dict[int, Statement
         return {}, {}
     close = finder.get().closeness(pairs).tolist()
     return candidates, {
-        number: one + _WORDS * hits.get(number, 0.0) for number, one in zip(candidates, close, strict=True)
+        number: one + WORDS * hits.get(number, 0.0) for number, one in zip(candidates, close, strict=True)
     }
 
 

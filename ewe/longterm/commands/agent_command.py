@@ -13,7 +13,7 @@ from ewe.cli import options
 from ewe.cli.engine import open_llm, settings_of
 from ewe.cli.terminal import clean
 from ewe.config import Config
-from ewe.engine.preflight import preflight
+from ewe.engine.startup.preflight import preflight
 from ewe.longterm.commands.memory_options import EncoderName, JudgeName, OneJSON, Owner
 from ewe.longterm.commands.memory_write import open_service
 from ewe.open_datastore import open_datastore

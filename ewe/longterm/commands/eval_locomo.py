@@ -14,7 +14,7 @@ from ewe.cli.engine import open_llm, settings_of
 from ewe.cli.findings_file import FigureOptions, FindingsFile, content_digest, recording, run_settings
 from ewe.cli.terminal import output_console, say
 from ewe.config import Config
-from ewe.engine.preflight import preflight
+from ewe.engine.startup.preflight import preflight
 from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:

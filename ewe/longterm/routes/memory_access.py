@@ -15,9 +15,9 @@ from ewe.longterm.routes import memory_schemas as schemas
 from ewe.longterm.scoring.verimem import write_time_prior
 from ewe.longterm.service import MemoryService
 from ewe.server.engine_service import key_of, service_of
-from ewe.server.error_responses import RefusedError
+from ewe.server.http.error_responses import RefusedError
+from ewe.server.request_handling.thread_work import run_in_thread
 from ewe.server.schemas.memory_use import MemoryPlace
-from ewe.server.thread_work import run_in_thread
 from ewe.types import MemoryOptions
 
 _T = TypeVar("_T")

@@ -8,7 +8,7 @@ from ewe.longterm.routes import memory_schemas as schemas
 from ewe.longterm.routes.memory_access import MemoryAccess
 from ewe.longterm.service import MemoryService
 from ewe.longterm.superseded import Superseded
-from ewe.server.ignored import RequestRoute
+from ewe.server.request_handling.ignored import RequestRoute
 from ewe.server.schemas.common import ERROR_RESPONSES
 from ewe.server.schemas.memory_use import MemoryPlace
 

@@ -11,8 +11,8 @@ from ewe.longterm.routes import memory_schemas as schemas
 from ewe.longterm.routes.memory_access import MemoryAccess
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change
-from ewe.server.error_responses import RefusedError
-from ewe.server.ignored import RequestRoute
+from ewe.server.http.error_responses import RefusedError
+from ewe.server.request_handling.ignored import RequestRoute
 from ewe.server.schemas.common import ERROR_RESPONSES
 from ewe.server.schemas.memory_use import MemoryPlace
 
