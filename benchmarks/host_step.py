@@ -24,18 +24,18 @@ from benchmarks.common import Sections, build_tokenizer, parse_arguments, text_o
 from ewe.assembly import wire
 from ewe.components import Components
 from ewe.config import Config
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.engine.attention.metadata import ForwardRow
 from ewe.engine.attention.triton_backend import TritonBackend
 from ewe.engine.engine_loop import RareCollections
 from ewe.engine.kvcache.pool import KVPool, LayerShape
-from ewe.engine.model_runner import ForwardResult
+from ewe.engine.model_executor.model_runner import ForwardResult
+from ewe.engine.model_executor.static_decode import StaticDecoder
+from ewe.engine.model_executor.static_step import StaticStep
 from ewe.engine.models.loader import LoadedModel
 from ewe.engine.request import Request
-from ewe.engine.running_engine import Engine
-from ewe.engine.sampler import SamplingRow
-from ewe.engine.static_decode import StaticDecoder
-from ewe.engine.static_step import StaticStep
-from ewe.engine.stream_events import StreamEvent
+from ewe.engine.sampling.sampler import SamplingRow
+from ewe.engine.startup.running_engine import Engine
 from ewe.types.sampling_params import SamplingParams
 
 _ROWS = (1, 64, 128, 256)

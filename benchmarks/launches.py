@@ -75,8 +75,8 @@ def step_of(loaded: LoadedModel, unit_tokens: int, batch: int, refresh: bool = F
     """
     from benchmarks.rig import Rig
     from ewe.engine.attention.metadata import ForwardRow, TokenOnDevice
-    from ewe.engine.fused_sampler import fetch
-    from ewe.engine.sampler import SamplingRow
+    from ewe.engine.sampling.fused_sampler import fetch
+    from ewe.engine.sampling.sampler import SamplingRow
     from ewe.types.sampling_params import SamplingParams
 
     own, length = unit_tokens, 2 * unit_tokens

@@ -24,9 +24,9 @@ from ewe import LLM, SamplingParams
 from ewe.config import resolve_config
 from ewe.config.registry import POLICIES
 from ewe.config.setting_names import WIKIPEDIA_SAMPLE
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.engine.models.loader import load_model
 from ewe.engine.request import Request
-from ewe.engine.stream_events import StreamEvent
 from ewe.evaluation.world.world import World
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.open_retriever import open_source

@@ -23,7 +23,7 @@ from benchmarks.rig import Rig, load_synthetic
 from benchmarks.shapes import LLAMA
 from ewe.config import MemoryConfig, ModelConfig
 from ewe.engine.kvcache.block_manager import BlockManager
-from ewe.engine.models.fingerprint import identity_of
+from ewe.engine.model_executor.fingerprint import identity_of
 from ewe.engine.models.loader import LoadedModel, load_model
 from ewe.engine.units.precomputed import Load, PrecomputedUnits
 from ewe.engine.units.unit_cache import UnitCache

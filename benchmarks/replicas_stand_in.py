@@ -20,10 +20,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ewe.server.admission import AdmissionControl
-from ewe.server.error_responses import add_handlers
-from ewe.server.listener import listen
+from ewe.server.http.error_responses import add_handlers
+from ewe.server.http.listener import listen
 from ewe.server.settings import ServerSettings
+from ewe.server.traffic.admission import AdmissionControl
 
 
 class Units:

@@ -19,7 +19,7 @@ from ewe.config import ModelConfig
 from ewe.config.memory_mark import PlacedPrompt
 from ewe.engine.attention.metadata import ForwardRow, IntArray
 from ewe.engine.kvcache.pool import KVPool
-from ewe.engine.model_runner import ModelRunner, layer_shapes
+from ewe.engine.model_executor.model_runner import ModelRunner, layer_shapes
 from ewe.engine.models.cpu_linear import CPULinear
 from ewe.engine.models.loader import LoadedModel, load_model
 from ewe.engine.request import Request

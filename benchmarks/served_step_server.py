@@ -17,12 +17,12 @@ from ewe import assembly
 from ewe.config import Config
 from ewe.config.loading import OnLoad
 from ewe.engine.models import pretrained
-from ewe.engine.running_engine import Engine
+from ewe.engine.startup.running_engine import Engine
 from ewe.llm import LLM
+from ewe.server.engine_client.served_engine import LocalEngine
 from ewe.server.own_process import engine_child
 from ewe.server.own_process.engine_process import EngineProcess
 from ewe.server.process import serve
-from ewe.server.served_engine import LocalEngine
 from ewe.server.settings import ServerSettings
 
 ROWS, ENGINE = "EWE_BENCHMARK_ROWS", "EWE_BENCHMARK_ENGINE"

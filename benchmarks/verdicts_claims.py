@@ -17,6 +17,9 @@ ANSWERS = Path(__file__).parent / "verdicts_answers.jsonl"
 OMISSIONS = Path(__file__).parent / "verdicts_omissions.jsonl"
 """Sentences, and what is left of each when words are left out: harmless ones (true), or not (false)."""
 
+NEAR = Path(__file__).parent / "verdicts_near.jsonl"
+"""Passages, and claims close to their words: values in another form, easy steps, roles exchanged; by two writers."""
+
 _ARTICLES = {"tune": "wikitext_training", "report": "wikitext"}
 _KINDS = {"supported": "true", "refuted": "false", "inconclusive": "open", "not_a_claim": "no claim"}
 _VERDICTS = {
@@ -40,9 +43,7 @@ def claims(data: Path, half: Half, limit: int) -> Part:
 
         known = {passage.id for passage in passages}
         rows = [row for row in rows if row["passage"] in known and is_held_out(row["title"])][:_TUNED]
-    cases = [
-        Case(_KINDS[row["label"]], VerificationRequest("", "", row["claim"]), _VERDICTS[row["label"]]) for row in rows
-    ]
+    cases = [_alone(row) for row in rows]
     return Part(passages, spread(cases, limit) if half != "fresh" else [])
 
 
@@ -62,10 +63,21 @@ def omissions(data: Path, half: Half, limit: int) -> Part:
     """Claims that leave out words of a sentence: "the fourth largest" as "the largest", or nothing that matters."""
     rows = [row for row in _rows(OMISSIONS) if row["half"] == half]
     passages = [Passage(str(number), row["evidence"]) for number, row in enumerate(rows)]
-    cases = [
-        Case(_KINDS[row["label"]], VerificationRequest("", "", row["claim"]), _VERDICTS[row["label"]]) for row in rows
-    ]
-    return Part(passages, spread(cases, limit))
+    return Part(passages, spread([_alone(row) for row in rows], limit))
+
+
+def near(data: Path, half: Half, limit: int) -> Part:
+    """What a model may write from a passage: its values in another form, its words turned round, or an easy step on."""
+    rows = [row for row in _rows(NEAR) if row["half"] == half]
+    places = {text: str(number) for number, text in enumerate(dict.fromkeys(row["passage"] for row in rows))}
+    titles = {row["passage"]: row["title"] for row in rows}
+    passages = [Passage(place, text, title=titles[text], source=titles[text]) for text, place in places.items()]
+    return Part(passages, spread([_alone(row) for row in rows], limit))
+
+
+def _alone(row: Mapping[str, Any]) -> Case:
+    """A claim that follows nothing."""
+    return Case(_KINDS[row["label"]], VerificationRequest("", "", row["claim"]), _VERDICTS[row["label"]])
 
 
 def _articles(data: Path, half: Half) -> list[Passage]:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from ewe.verification.combination import Thresholds
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
+from ewe.verification.left_out import changes_one_place
 from ewe.verification.number_places import moves_a_number
-from ewe.verification.omissions import leaves_out_a_border, takes_as_present
 from ewe.verification.predicates import (
     names_another,
     says_more_often,
@@ -28,7 +28,6 @@ from ewe.verification.predicates import (
     takes_from_the_lead,
     tells_of_another,
 )
-from ewe.verification.restrictions import leaves_out_a_restriction
 from ewe.verification.selection import Window
 from ewe.verification.signals import (
     SIGNALS,
@@ -75,8 +74,9 @@ class DecisionRule:
 
     weights: float64 [2, features], the log-odds of supported and of refuted against inconclusive; None believes the
     judge as it is. copies_only: whether a passage makes a claim supported only if its best sentence, under its title,
-    has all content words of it, most in the same order, says its numbers of the same things, has no limit that the
-    claim leaves out, and states as done what it does: for judges whose word on other wordings is right too seldom.
+    has all content words of it, most in the same order, says its numbers of the same things, states as done what it
+    does, and still says it with all that the claim leaves out (`omission_reader`): for judges whose word on other
+    wordings is right too seldom.
     """
 
     thresholds: Thresholds
@@ -84,18 +84,16 @@ class DecisionRule:
     copies_only: bool = False
 
     def confirms(self, wording: str, window: Window) -> bool:
-        """Whether a passage may make a claim supported."""
-        if not self.copies_only:
-            return True
-        says_more = (leaves_out_a_restriction, leaves_out_a_border, takes_as_present)
-        return _is_copy(wording, window) and not any(more(wording, window.excerpt) for more in says_more)
+        """Whether a passage may make a claim supported, if what the claim leaves out of it does not matter."""
+        return not self.copies_only or _is_copy(wording, window)
 
     def probabilities(self, wording: str, reading: Reading, claim: str = "") -> Probabilities:
         """Of one passage; wording: the claim as it was written; claim: with its pronoun named, where it has one.
 
         A passage about somebody else says nothing of it, nor does one with the same words but names in each other's
         place; one that says it of another, or has the title's name in another one's place, does not support it; and
-        only one about the same can refute it, that does not say the same in the same words.
+        only one about the same can refute it, that does not say the same in the same words. Counting words refutes only
+        what is the evidence with one place changed: in several places it may be said in other words.
         """
         window = reading.window
         if speaks_of_another(claim or wording, wording, window.passage):
@@ -107,7 +105,12 @@ class DecisionRule:
             misplaces_a_name(wording, window.excerpt, window.led) or tells_of_another(claim or wording, window.excerpt)
         ):
             return 0.0, refuted, supported + rest
-        if not speaks_of_the_same(wording, window.text) or self._copies(wording, reading):
+        is_counted = reading.is_near and self.weights is not None
+        if (
+            not speaks_of_the_same(wording, window.text)
+            or self._copies(wording, reading)
+            or (is_counted and not changes_one_place(wording, window.excerpt))
+        ):
             return supported, 0.0, refuted + rest
         return supported, refuted, rest
 

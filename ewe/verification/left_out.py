@@ -1,4 +1,4 @@
-"""Which words of its evidence a claim leaves out, by the runs of words that both have."""
+"""Which words of its evidence a claim leaves out, and where it has others, by the runs of words that both have."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from ewe.text.english import FUNCTION_WORDS
-from ewe.verification.sentence_words import SentenceWords
+from ewe.text.english import FUNCTION_WORDS, PRONOUNS, words_of
+from ewe.verification.sentence_words import SentenceWords, read_words
 
 _ADDED = FUNCTION_WORDS - {"us"}  # which may be a country
+_ARTICLES = words_of("a an the")
+_CHANGED = 3  # words of a claim that a change in one place may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,48 +24,58 @@ class Run:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Words of the evidence that the claim leaves out: own[start:end].
-
-    before: the claim's word before them, at its place `at`.
-    """
-
-    start: int
-    end: int
-    before: str
-    at: int
-
-
 def common_runs(claimed: SentenceWords, own: SentenceWords) -> list[Run]:
     """The runs of words that a claim and its evidence have in common, in their order."""
     matcher = SequenceMatcher(None, claimed.stems, own.stems, autojunk=False)
     return [Run(block.a, block.b, block.size) for block in matcher.get_matching_blocks() if block.size]
 
 
-def gaps_with_content(claimed: SentenceWords, own: SentenceWords, runs: list[Run]) -> list[Gap]:
-    """What the claim leaves out between the runs, and behind the last, that has a content word which it has nowhere."""
-    return [
-        gap
-        for gap in _gaps(claimed, own, runs)
-        if any(
-            own.low[place] not in FUNCTION_WORDS and own.stems[place] not in claimed.stems
-            for place in range(gap.start, gap.end)
-        )
-    ]
+def changes_one_place(claim: str, sentence: str) -> bool:
+    """Whether a claim has other words than its evidence in at most one place, and few: one value, say, or a "not".
 
-
-def _gaps(claimed: SentenceWords, own: SentenceWords, runs: list[Run]) -> Iterator[Gap]:
-    """What lies between the runs, and behind the last one up to a mark of punctuation.
-
-    Where the claim has another word in its place, nothing is left out.
+    Who has others in several places may say the same in words of his own. A name for the pronoun that the evidence
+    begins with is no change, nor are small words.
     """
-    for run, following in pairwise(runs):
+    changed = [words for words in _changed(claim, sentence) if not _ADDED.issuperset(words)]
+    return len(changed) <= 1 and sum(map(len, changed)) <= _CHANGED
+
+
+def changes_nothing(claim: str, sentence: str) -> bool:
+    """Whether a claim has no other words than its evidence, in the same order: it only leaves out some."""
+    return not any(_changed(claim, sentence))
+
+
+def _changed(claim: str, sentence: str) -> list[tuple[str, ...]]:
+    """The words that a claim has before, between and behind the runs that it has in common with its evidence."""
+    claimed, own = read_words(claim), read_words(sentence)
+    runs = common_runs(claimed, own)
+    ends = [(run.at, run.at + run.size) for run in runs]
+    starts = [0, *(end for _, end in ends)]
+    places = zip(starts, [*(at for at, _ in ends), len(claimed.low)], strict=True)
+    changed = [claimed.low[start:at] for start, at in places]
+    if runs and own.low[0] in PRONOUNS and runs[0].place == 1:
+        changed[0] = ()
+    return changed
+
+
+def leaves_out_words(claim: str, sentence: str) -> bool:
+    """Whether its evidence has words that a claim in its words leaves out, in front, within, or behind.
+
+    Behind the last word of the claim only up to a mark of punctuation; and not where the claim has another word in
+    their place.
+    """
+    claimed, own = read_words(claim), read_words(sentence)
+    return any(
+        own.low[place] not in _ARTICLES and own.stems[place] not in claimed.stems
+        for start, end in _gaps(claimed, own, common_runs(claimed, own))
+        for place in range(start, end)
+    )
+
+
+def _gaps(claimed: SentenceWords, own: SentenceWords, runs: list[Run]) -> Iterator[tuple[int, int]]:
+    """Where (start, end) the evidence has words before, between or behind the runs, and the claim but small ones."""
+    ahead = Run(0, 0, 0)
+    behind = min((at for at in own.breaks if runs and at >= runs[-1].place + runs[-1].size), default=len(own.low))
+    for run, following in pairwise([ahead, *runs, Run(len(claimed.low), behind, 0)]):
         if _ADDED.issuperset(claimed.low[run.at + run.size : following.at]):
-            last = run.at + run.size - 1
-            yield Gap(run.place + run.size, following.place, claimed.low[last], last)
-    last_run = runs[-1]
-    if _ADDED.issuperset(claimed.low[last_run.at + last_run.size :]):
-        start = last_run.place + last_run.size
-        end = min((place for place in own.breaks if place >= start), default=len(own.low))
-        yield Gap(start, end, claimed.low[-1], len(claimed.low) - 1)
+            yield run.place + run.size, following.place

@@ -74,10 +74,7 @@ def _predicate(text: SentenceWords) -> list[str]:
 
 
 def takes_as_done(claim: str, evidence: str) -> bool:
-    """Whether the claim states what the evidence only plans or reports: "will be opened", "was expected to win".
-
-    Of "may" and "allegedly" `restrictions` judges.
-    """
+    """Whether the claim states what the evidence only plans or reports: "will be opened", "was expected to win"."""
     claimed, own = Counter(read_words(claim).stems), read_words(evidence)
     return any(
         count >= own.stems.count(word)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ewe.config.lazy import warm
 from ewe.types import Passage
@@ -10,6 +11,8 @@ from ewe.verification.claim_reading import ClaimReading, StatedClaim, weight_of
 from ewe.verification.combination import JudgedPiece, combine
 from ewe.verification.decision import DecisionRule, Reading, evidence_of, mentions
 from ewe.verification.judges.protocol import Judge
+from ewe.verification.left_out import changes_nothing, leaves_out_words
+from ewe.verification.omission_reader import load_reader, still_said
 from ewe.verification.selection import SentenceSelector, Window
 
 
@@ -24,12 +27,22 @@ class WindowReader:
 
     def read(self, claims: Sequence[StatedClaim], passages: Sequence[Sequence[Passage]]) -> list[ClaimReading]:
         """Per claim a piece for each of its passages."""
-        groups = zip(claims, self.readings(claims, passages), strict=True)
-        return [self._reading(claim, group) for claim, group in groups]
+        groups = self.readings(claims, passages)
+        confirms = iter(
+            self._confirms(
+                [(claim.wording, one.window) for claim, group in zip(claims, groups, strict=True) for one in group]
+            )
+        )
+        return [
+            self._reading(claim, group, [next(confirms) for _ in group])
+            for claim, group in zip(claims, groups, strict=True)
+        ]
 
     def warm(self) -> None:
-        """Has the judge load its model, if it has one."""
+        """Has the judge, and what reads omissions, load their models."""
         warm(self._judge)
+        if self._rule.copies_only:
+            load_reader()
 
     def readings(self, claims: Sequence[StatedClaim], passages: Sequence[Sequence[Passage]]) -> list[list[Reading]]:
         """Per claim what the judge says of each passage; it is asked once."""
@@ -48,14 +61,28 @@ class WindowReader:
         unique = {(window.text, window.passage.source): window for window in windows if window.excerpt.strip()}
         return list(unique.values())
 
-    def _reading(self, claim: StatedClaim, readings: Sequence[Reading]) -> ClaimReading:
-        pieces = tuple(self._piece(claim, one) for one in readings)
+    def _confirms(self, told: Sequence[tuple[str, Window]]) -> list[bool]:
+        """Whether each window may make its wording supported; what is left out is read in one batch."""
+        confirms = [self._rule.confirms(wording, window) for wording, window in told]
+        asked = [
+            at
+            for at, (wording, window) in enumerate(told)
+            if confirms[at] and self._rule.copies_only and leaves_out_words(wording, window.excerpt)
+        ]
+        for at, is_said in zip(asked, still_said([(told[at][1].sentence, told[at][0]) for at in asked]), strict=True):
+            confirms[at] = is_said
+        return confirms
+
+    def _reading(self, claim: StatedClaim, readings: Sequence[Reading], confirms: Sequence[bool]) -> ClaimReading:
+        pieces = tuple(map(partial(self._piece, claim), readings, confirms))
         weighty = (one for one, piece in zip(readings, pieces, strict=True) if piece.weight > 0)
         is_mentioned = any(mentions(claim.wording, one) for one in weighty)
         return ClaimReading(combine(pieces, self._rule.thresholds), pieces, is_mentioned)
 
-    def _piece(self, claim: StatedClaim, reading: Reading) -> JudgedPiece:
+    def _piece(self, claim: StatedClaim, reading: Reading, confirms: bool) -> JudgedPiece:
         window, weight = reading.window, weight_of(reading.window.passage, self._by_veracity)
-        probabilities = self._rule.probabilities(claim.wording, reading, claim.text)
-        confirms = self._rule.confirms(claim.wording, window)
+        supported, refuted, rest = self._rule.probabilities(claim.wording, reading, claim.text)
+        if confirms and self._rule.copies_only and changes_nothing(claim.wording, window.excerpt):
+            refuted, rest = 0.0, rest + refuted  # A "not" that is left out was read to be of something else.
+        probabilities = supported, refuted, rest
         return JudgedPiece(window.passage, window.excerpt, weight, probabilities, confirms)

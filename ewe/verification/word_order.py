@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from ewe.text.english import FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, words_of
-from ewe.verification.limiting_words import BE
 from ewe.verification.sentence_words import SentenceWords, read_words
 
+_BE = words_of("is are was were be been being")
 _ENDS = PREPOSITIONS | PRONOUNS | words_of("that which")
 _IN_ORDER = 0.75
 
@@ -39,7 +39,7 @@ def _in_active(text: SentenceWords, other: SentenceWords) -> SentenceWords:
     As they are where that is no passive, or the other text has its agent behind "by" as well, or not at all.
     """
     agent = text.low.index("by") if "by" in text.low else 0
-    verb = max((at for at in range(agent) if text.low[at] in BE), default=0)
+    verb = max((at for at in range(agent) if text.low[at] in _BE), default=0)
     if not 0 < verb < agent - 1:
         return text
     ends = (at for at in range(agent + 2, len(text.low)) if text.low[at] in _ENDS)
