@@ -26,5 +26,5 @@ mkdir "$work/source"
 pip wheel --no-deps --wheel-dir "$work" "$work/source"
 # By force: of a folder that has this version already the files may be older.
 pip install --no-deps --force-reinstall "$work"/*.whl
-pip install -c "$source/constraints.txt" "$(echo "$work"/*.whl)[serve,dense,documents,otel,postgres,structured]"
+pip install -c "$source/constraints.txt" "$(echo "$work"/*.whl)[serve,dense,documents,office,otel,postgres,structured]"
 "$folder/bin/ewe" --version

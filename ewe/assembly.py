@@ -12,37 +12,37 @@ from ewe.components import Components
 from ewe.config import Config
 from ewe.config.loading import LoadStep, OnLoad, ignore_step
 from ewe.config.registry import verifies
-from ewe.engine import workers
-from ewe.engine.active_sequences import ActiveSequences
 from ewe.engine.attention.probe import attention_layers
-from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
 from ewe.engine.core import EngineCore
-from ewe.engine.effect_runner import EffectRunner
 from ewe.engine.effects import Policy
-from ewe.engine.engine_summary import EngineSummary
-from ewe.engine.grammar import Grammars
-from ewe.engine.input_processor import InputProcessor
+from ewe.engine.evidence import workers
+from ewe.engine.evidence.workers import Worker
+from ewe.engine.inputs.input_processor import InputProcessor
+from ewe.engine.inputs.prompt_passages import open_prompt_passages
+from ewe.engine.inputs.request_tokenizer import Limits
+from ewe.engine.inputs.side_prompts import SidePrompts
 from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.engine.kvcache.pool import KVPool, TokenStates
 from ewe.engine.memory_manager import MemoryManager
-from ewe.engine.model_runner import ModelRunner, layer_shapes
+from ewe.engine.model_executor.model_runner import ModelRunner, layer_shapes
+from ewe.engine.model_executor.out_of_memory import FrugalRunner, Runner, memory_for_graphs
 from ewe.engine.models.compiled import compile_layers
 from ewe.engine.models.device import in_own_stream
 from ewe.engine.models.loader import LoadedModel, load_model
-from ewe.engine.out_of_memory import FrugalRunner, Runner, memory_for_graphs
-from ewe.engine.policy_runner import PolicyRunner
-from ewe.engine.precompute import open_precomputed
-from ewe.engine.prompt_passages import open_prompt_passages
-from ewe.engine.request_tokenizer import Limits
-from ewe.engine.running_engine import Engine
-from ewe.engine.scheduler import Scheduler
+from ewe.engine.policy_runtime.effect_runner import EffectRunner
+from ewe.engine.policy_runtime.policy_runner import PolicyRunner
+from ewe.engine.policy_runtime.side_runner import SideRunner
+from ewe.engine.sampling.grammar import Grammars
+from ewe.engine.scheduling.active_sequences import ActiveSequences
+from ewe.engine.scheduling.scheduler import Scheduler
+from ewe.engine.scheduling.swapping import ContextSwapper
 from ewe.engine.sequence import Sequence
-from ewe.engine.side_prompts import SidePrompts
-from ewe.engine.side_runner import SideRunner
-from ewe.engine.swapping import ContextSwapper
+from ewe.engine.startup.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
+from ewe.engine.startup.engine_summary import EngineSummary
+from ewe.engine.startup.precompute import open_precomputed
+from ewe.engine.startup.running_engine import Engine
 from ewe.engine.units.unit_cache import UnitCache
 from ewe.engine.units.unit_text import UnitTokenizer
-from ewe.engine.workers import Worker
 from ewe.errors import ConfigError
 from ewe.policies.named import named_policy, usable_policy
 from ewe.types import Generation
@@ -146,7 +146,7 @@ def wire(
     copies = config.feedback.nest_passages if _states_kept(config, components) == "hidden" else 0
     processor = None
     if copies:
-        from ewe.engine.nearest_neighbours import NearestNeighbours
+        from ewe.engine.scheduling.nearest_neighbours import NearestNeighbours
 
         processor = NearestNeighbours(config.feedback, pool)
     memory_manager = MemoryManager(UnitCache(block_manager, config.cache.unit_cache), unit_tokenizer, memory, processor)
@@ -249,6 +249,6 @@ def _token_states(config: Config, components: Components, loaded: LoadedModel) -
     kind = _states_kept(config, components)
     if kind is None:
         return None
-    from ewe.engine.token_states import token_states
+    from ewe.engine.model_executor.token_states import token_states
 
     return token_states(kind, loaded.model, attention_layers(loaded.model))

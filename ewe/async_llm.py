@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from ewe.client import Answer
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.engine.request import Document, Prompt, Request, stream_request
-from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EngineDeadError
 from ewe.llm import LLM
 from ewe.text.conversation import Conversation
@@ -48,10 +48,13 @@ class AsyncLLM:
         adapter: str = "",
         closed_world: bool | None = None,
         thinking: bool | None = None,
+        continue_final_message: bool = False,
     ) -> list[Generation]:
         """Answers to one conversation or many, in order, as LLM.chat gives them."""
         use = self.llm.tool_use(tools, tool_choice)
-        requests = self.llm.chat_requests(messages, params, documents, memory, use, adapter, closed_world, thinking)
+        requests = self.llm.chat_requests(
+            messages, params, documents, memory, use, adapter, closed_world, thinking, continue_final_message
+        )
         answers = await self._run(requests)
         return answers if use is None else [use.read(answer) for answer in answers]
 

@@ -19,9 +19,9 @@ from ewe.errors import EngineDeadError, InvalidRequestError
 from ewe.types import Generation
 
 if TYPE_CHECKING:
+    from ewe.engine.answer_text.stream_events import StreamEvent
     from ewe.engine.models.loader import LoadedModel
     from ewe.engine.sequence import Sequence
-    from ewe.engine.stream_events import StreamEvent
 
 Answer = Generation | EngineDeadError
 

@@ -15,14 +15,14 @@ from ewe.config.lazy import warm
 from ewe.config.loading import LoadStep, OnLoad, ignore_step
 from ewe.config.registry import VERIFIERS, verifies
 from ewe.config.setting_names import AUTO, BUILTIN_JUDGE, NONE, WRITER
-from ewe.engine.engine_summary import DatastoreSummary, EngineSummary, public_name
+from ewe.engine.startup.engine_summary import DatastoreSummary, EngineSummary, public_name
 from ewe.errors import ConfigError
 from ewe.open_datastore import is_given, open_datastore
 from ewe.types.protocols import Memories, Retriever, Verifier
 
 if TYPE_CHECKING:
+    from ewe.engine.evidence.shared_judge import Run, SharedJudge
     from ewe.engine.models.loader import LoadedModel
-    from ewe.engine.shared_judge import Run, SharedJudge
     from ewe.retrieval.source import PassageSource
 
 _UNASKED = "claims"  # the verifier that "auto" stands for
@@ -166,7 +166,7 @@ def _shared_judge(verifier: str | Verifier, config: Config, has_model: bool = Fa
     """
     if verifier != _UNASKED:
         return None
-    from ewe.engine.open_shared_judge import shared_judge
+    from ewe.engine.evidence.open_shared_judge import shared_judge
 
     return shared_judge(config, has_model)
 

@@ -14,8 +14,8 @@ from ewe.components import make_components, memory_store
 from ewe.config import Config, resolve_config, with_named
 from ewe.config.loading import OnLoad, ignore_step
 from ewe.config.registry import verifies
-from ewe.engine.preflight import preflight
 from ewe.engine.request import Document, Prompt, Request, as_params, as_prompts, has_grammar, stream_request
+from ewe.engine.startup.preflight import preflight
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.text.conversation import Conversation, as_conversations, question_of, topic_of
 from ewe.text.tool_calls.chat_prompts import ChatPrompts
@@ -26,8 +26,8 @@ from ewe.types.protocols import Memories, Retriever, Verifier
 from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
+    from ewe.engine.answer_text.stream_events import StreamEvent
     from ewe.engine.models.loader import LoadedModel
-    from ewe.engine.stream_events import StreamEvent
     from ewe.retrieval.datastore import Datastore
 
 
@@ -119,18 +119,23 @@ class LLM(ChatPrompts):
         adapter: str = "",
         closed_world: bool | None = None,
         thinking: bool | None = None,
+        continue_final_message: bool = False,
     ) -> list[Generation]:
         """Answers to one conversation or many, in order, as `generate` gives them.
 
         messages: [{"role": ..., "content": ...}, ...], or a list of such lists; each goes through the model's chat
         template. params: one for all or one per conversation. tools, tool_choice: functions that may be called, in
         OpenAI's form; answers then have `tool_calls`. thinking: whether a model that can reason before it answers does
-        (`Generation.reasoning`; never where the answer must be JSON or a call); None: as `model.thinking` says. The
-        rest is as in `generate`. Retrieval and verification are told the user's last message, without the template's
-        control text. Raises InvalidRequestError before anything is computed.
+        (`Generation.reasoning`; never where the answer must be JSON or a call); None: as `model.thinking` says.
+        continue_final_message: whether the last message, the assistant's, begins the answer; what stands there is not
+        checked, but for the sentence that goes on. The rest is as in `generate`. Retrieval and verification are told
+        the user's last message, without the template's control text. Raises InvalidRequestError before anything is
+        computed.
         """
         use = self.tool_use(tools, tool_choice)
-        requests = self.chat_requests(messages, params, documents, memory, use, adapter, closed_world, thinking)
+        requests = self.chat_requests(
+            messages, params, documents, memory, use, adapter, closed_world, thinking, continue_final_message
+        )
         if use is None:
             return self.client.run(requests, on_result)
         tell = None if on_result is None else lambda number, answer: on_result(number, use.read(answer))
@@ -161,6 +166,7 @@ class LLM(ChatPrompts):
         adapter: str = "",
         closed_world: bool | None = None,
         thinking: bool | None = None,
+        continue_final_message: bool = False,
     ) -> list[Request]:
         """The requests of conversations, one each; what `chat` of both interfaces runs."""
         conversations = as_conversations(messages)
@@ -168,7 +174,10 @@ class LLM(ChatPrompts):
         return [
             Request(
                 self.chat_prompt(
-                    conversation, tools, False if has_grammar(tools, own.json_schema, own.grammar) else thinking
+                    conversation,
+                    tools,
+                    False if has_grammar(tools, own.json_schema, own.grammar) else thinking,
+                    continue_final_message,
                 ),
                 own,
                 documents,
@@ -179,6 +188,7 @@ class LLM(ChatPrompts):
                 add_special_tokens=False,
                 adapter=adapter,
                 closed_world=closed_world,
+                prefill=str(conversation[-1]["content"]) if continue_final_message else "",
             )
             for conversation, own in zip(conversations, per_conversation, strict=True)
         ]

@@ -11,7 +11,7 @@ from ewe.config import RetrievalConfig
 from ewe.config.loading import LoadStep, OnLoad, ignore_step
 from ewe.config.registry import BUILTIN_DATASTORE
 from ewe.config.setting_names import DATASTORES, NONE
-from ewe.engine.engine_summary import DatastoreSummary, public_name
+from ewe.engine.startup.engine_summary import DatastoreSummary, public_name
 from ewe.errors import ConfigError
 from ewe.types.protocols import Retriever
 

@@ -13,13 +13,13 @@ import torch
 from ewe.assembly import wire
 from ewe.components import Components
 from ewe.config import Config
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.engine.kvcache.pool import KVPool, LayerShape
-from ewe.engine.model_runner import ForwardResult, ForwardRow
+from ewe.engine.model_executor.model_runner import ForwardResult, ForwardRow
 from ewe.engine.models.loader import LoadedModel
 from ewe.engine.request import Request
-from ewe.engine.running_engine import Engine
 from ewe.engine.sequence import Sequence as EngineSequence
-from ewe.engine.stream_events import StreamEvent
+from ewe.engine.startup.running_engine import Engine
 from ewe.engine.units.unit_text import UnitText
 from ewe.errors import InvalidRequestError
 from ewe.types import Generation

@@ -10,6 +10,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 
 INTERPRETED = not torch.cuda.is_available()
@@ -56,12 +57,51 @@ def quicken() -> None:
         else:
             kind.__dict__ = found
 
+    quicken_types(language, interpreter)
     interpreter._patch_lang = lambda _: interpreter._LangPatchScope()  # which has nothing to put back
     interpreter._get_np_dtype = np_dtype_of
     language.tensor.__init__ = make_tensor
     language.block_type.__init__ = kept_block_type
     builder = interpreter.interpreter_builder
     builder.options = replace(builder.options, sanitize_overflow=builder.options.debug)
+
+
+def quicken_types(language: Any, interpreter: Any) -> None:
+    """Every operation asks which type its result has, and whether its operands have one shape: the answers are kept."""
+    core, semantic = language.core, language.semantic.TritonSemantic
+    cast = semantic.cast
+
+    def unwrap(item: Any) -> Any:
+        kind = type(item)
+        if kind is core.constexpr:
+            return item.value
+        return any_unwrap(item) if kind in nested else item
+
+    def cast_unless_same(self: Any, item: Any, kind: Any, *rounding: Any, **named: Any) -> Any:
+        return item if item.type is kind else cast(self, item, kind, *rounding, **named)
+
+    def spread(item: Any, shape: tuple[int, ...]) -> Any:
+        data, kind = item.handle.data, item.type.scalar
+        if item.type.is_block():
+            if data.shape == shape:
+                return item
+            data = np.broadcast_to(data, shape)
+        else:
+            data = np.full(shape, data)
+        return core.tensor(interpreter.TensorHandle(data, kind), core.block_type(kind, list(shape)))
+
+    def broadcast(self: Any, one: Any, other: Any) -> Any:
+        """By NumPy's rules, which are the interpreter's."""
+        blocks = [item.handle.data.shape for item in (one, other) if item.type.is_block()]
+        if not blocks:
+            return one, other
+        shape = blocks[0] if blocks[0] == blocks[-1] else np.broadcast_shapes(*blocks)
+        return spread(one, shape), spread(other, shape)
+
+    any_unwrap, nested = core._unwrap_if_constexpr, {list, tuple, core.tuple}
+    core._unwrap_if_constexpr = unwrap
+    semantic.computation_type_impl = cache(semantic.computation_type_impl)
+    semantic.cast, semantic.broadcast_impl_value = cast_unless_same, broadcast
 
 
 if INTERPRETED:

@@ -14,7 +14,7 @@ from ewe.components import check_verifier_of
 from ewe.config import Config, is_postgres
 from ewe.config.addons import longterm
 from ewe.engine.models.model_files import model_source
-from ewe.engine.preflight import demands
+from ewe.engine.startup.preflight import demands
 from ewe.errors import ConfigError, EWEError
 from ewe.open_datastore import open_passages
 
@@ -44,7 +44,7 @@ def look_at(config: Config, server: ServerSettings | None = None, notes: list[st
     findings = Found(list(dict.fromkeys(_problems(checks))), list(notes or ()))
     findings.notes.extend(_hub_notes(config))
     if server is not None and not findings.problems:  # they may be about keys that cannot be read
-        from ewe.server.start_report import warnings
+        from ewe.server.observability.start_report import warnings
 
         findings.notes.extend(line.removeprefix("warning: ") for line in warnings(server))
     return findings
@@ -128,7 +128,7 @@ def _check_server_packages() -> None:
 
 
 def _check_port(server: ServerSettings) -> None:
-    from ewe.server.listener import listen
+    from ewe.server.http.listener import listen
 
     listen(server).close()
 

@@ -16,7 +16,7 @@ from ewe.cli.prompt_runner import PromptForm, PromptRunner
 from ewe.cli.prompts import Prompt
 from ewe.cli.terminal import clean, follow, output_console, stats_table
 from ewe.config.setting_names import WIKIPEDIA_SAMPLE
-from ewe.engine.stream_events import StreamEvent
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.evaluation.report import write_page, write_trace
 from ewe.text.jsonable import jsonable
 from ewe.types import Generation

@@ -15,7 +15,7 @@ from ewe.cli.engine import open_model, settings_of
 from ewe.cli.findings_file import FigureOptions, FindingsFile, recording, run_settings
 from ewe.cli.terminal import output_console
 from ewe.config import Config
-from ewe.engine.preflight import preflight
+from ewe.engine.startup.preflight import preflight
 from ewe.evaluation.qa_questions import read_questions
 from ewe.open_datastore import open_passages
 from ewe.retrieval.datastore import Datastore

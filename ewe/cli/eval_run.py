@@ -24,7 +24,7 @@ from ewe.cli.terminal import output_console
 from ewe.components import open_checker, writing_judge
 from ewe.config import Config
 from ewe.config.setting_names import unknown
-from ewe.engine.preflight import preflight
+from ewe.engine.startup.preflight import preflight
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.evaluation.factuality import RECORDS, Answer, Found
 from ewe.evaluation.prompt_sets import PromptSet

@@ -35,6 +35,7 @@ Workers = Annotated[int, typer.Option(min=0, max=256, help="Processes; 0: one pe
 Indexes = Annotated[
     bool, typer.Option("--index/--no-index", help="Make the indexes as well; else the first search makes them.")
 ]
+Prune = Annotated[bool, typer.Option("--prune", help="Remove what came from files that are gone from there.")]
 Where = Annotated[
     list[str] | None,
     typer.Option(
@@ -120,6 +121,9 @@ def add_command(
     store: Store,
     sources: Sources,
     documents: ReadingOptions,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove what came from files that are gone from there.")
+    ] = False,
     workers: Workers = 0,
     indexes: Indexes = True,
     settings: Settings = None,
@@ -129,7 +133,7 @@ def add_command(
 
     request = documents.request(sources, workers)
     with reading() as show:
-        report = add(store, request, show)
+        report = add(store, request, show, prune)
     _finish(report, store, indexes, settings)
 
 

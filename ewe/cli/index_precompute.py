@@ -54,7 +54,7 @@ def precompute_command(
     Model and settings must be those of the engine. It finds the units with --set memory.precomputed=FOLDER.
     """
     from ewe.engine.models.loader import load_model
-    from ewe.engine.precompute import precompute
+    from ewe.engine.startup.precompute import precompute
 
     if top is not None and queries is None:
         raise typer.BadParameter("name the queries that say which passages count: --queries FILE", param_hint="--top")

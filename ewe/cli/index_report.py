@@ -58,10 +58,19 @@ def tell(report: Report, store: Path) -> None:
     if report.links:
         links = counted(len(report.links), "link")
         print(clean(f"{links} to a folder or to nothing left out: {_names(report.links)}; name a folder to read it"))
+    if report.gone:
+        print(clean(_gone(report)))
     for problem in report.problems:
         say(clean(problem))
     if counts.problems > len(report.problems):
         say(f"{counted(counts.problems - len(report.problems), 'more problem')}; see 'ewe index info {store}'")
+
+
+def _gone(report: Report) -> str:
+    files, names = counted(len(report.gone), "file"), _names(report.gone)
+    if report.pruned is None:
+        return f"{files} of the datastore gone from there: {names}; --prune removes what came from them"
+    return f"{counted(report.pruned, 'passage')} removed, of {files} gone from there: {names}"
 
 
 def _names(paths: Sequence[str]) -> str:

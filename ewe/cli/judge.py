@@ -12,7 +12,7 @@ from ewe.cli.engine import open_llm, settings_of
 from ewe.cli.progress_lines import counted_progress
 from ewe.cli.terminal import output_console
 from ewe.config import Config
-from ewe.engine.preflight import preflight
+from ewe.engine.startup.preflight import preflight
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def calibrate_command(
 
     Exit status 0: the model can judge, 1: it cannot.
     """
-    from ewe.engine.writer_judge import writer_fingerprint
+    from ewe.engine.evidence.writer_judge import writer_fingerprint
     from ewe.verification.judges.labelled_claims import read_claims
     from ewe.verification.judges.writer_calibration import calibration_path
 
@@ -79,8 +79,8 @@ def calibrate_command(
 
 
 def _measure(config: Config, claims: list[LabelledClaim]) -> Measured:
-    from ewe.engine.shared_judge import EngineScore
-    from ewe.engine.writer_judge import measured_on
+    from ewe.engine.evidence.shared_judge import EngineScore
+    from ewe.engine.evidence.writer_judge import measured_on
 
     with open_llm(config) as llm, counted_progress("judging claims", len(claims)) as advance:
         score = EngineScore(llm.client.run)

@@ -16,7 +16,7 @@ from ewe.config.known_models import KNOWN_MODELS
 from ewe.config.loading import LoadStep
 from ewe.config.setting_names import unknown
 from ewe.engine.models.model_files import require_gguf
-from ewe.engine.preflight import preflight
+from ewe.engine.startup.preflight import preflight
 from ewe.errors import ConfigError, ModelDownloadError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from ewe.cli.live_view import LiveView
 from ewe.cli.prompts import Prompt
 from ewe.cli.terminal import answer_text, clean, follow, output_console, summary
 from ewe.cli.text_view import text_view
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.engine.request import Request
-from ewe.engine.stream_events import StreamEvent
 from ewe.errors import InvalidRequestError
 from ewe.text.conversation import Message
 from ewe.types import Generation, Passage

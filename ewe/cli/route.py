@@ -17,8 +17,8 @@ from ewe.errors import ConfigError, DatastoreError
 from ewe.open_datastore import open_datastore
 
 if TYPE_CHECKING:
-    from ewe.server.affinity import FindPassage
     from ewe.server.settings import ServerSettings
+    from ewe.server.traffic.affinity import FindPassage
 
 _ROOT = re.compile(r"https?://[^/?#@\s]+/?")  # it is shown to clients, so it holds no user
 
@@ -76,7 +76,7 @@ def serve_replicas(
         from ewe.server.router.processes import ReplicaProcess, device_environment
         from ewe.server.router.replicas import Replica, ReplicaSet
         from ewe.server.router.router_process import serve_router
-    from ewe.server.start_report import say
+    from ewe.server.observability.log_lines import say
 
     for line in notes:
         say(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,10 +12,10 @@ from ewe.cli import options
 from ewe.cli.engine import as_assignments, server_packages
 from ewe.cli.route import serve_replicas
 from ewe.config.loading import OnLoad
-from ewe.engine.preflight import preflight
+from ewe.engine.startup.preflight import preflight
 
 if TYPE_CHECKING:
-    from ewe.server.served_engine import ServedEngine
+    from ewe.server.engine_client.served_engine import ServedEngine
 
 
 def serve(
@@ -36,14 +37,17 @@ def serve(
 
     Settings are looked for on the command line, then in the environment (EWE_ENGINE_GROUP__KEY), then in the file.
     """
-    print("phase reading settings", file=sys.stderr, flush=True)  # before anything that takes long to import
+    if not _may_log_json(engine):
+        print("phase reading settings", file=sys.stderr, flush=True)  # before anything that takes long to import
+    from ewe.server.observability.log_lines import say, say_as
+    from ewe.server.observability.start_report import report_choice
     from ewe.server.settings import resolve_settings
-    from ewe.server.start_report import report_choice, say
 
     for_server = {"host": host, "port": port, "served_model_name": served_model_name, "api_key_file": api_key_file}
     given = as_assignments({f"server.{key}": value for key, value in for_server.items()}) + engine.assignments
     chosen, server, unknown = resolve_settings(engine.model, engine.config, os.environ, given)
     notes = [f"warning: {name} is no setting and was left alone" for name in unknown]
+    say_as(server.log_format)
     report_choice(chosen)
     preflight(chosen)
     if replicas > 1:
@@ -64,8 +68,16 @@ def serve(
 
     def load(on_load: OnLoad) -> ServedEngine:
         from ewe.llm import LLM
-        from ewe.server.served_engine import LocalEngine
+        from ewe.server.engine_client.served_engine import LocalEngine
 
         return LocalEngine(LLM(config=chosen, on_load=on_load))
 
     run(server, load, notes)
+
+
+def _may_log_json(engine: options.ServedEngineOptions) -> bool:
+    """Whether the log is to be JSON, as far as that can be told before the settings are read."""
+    stated = [*engine.assignments, f"log_format={os.environ.get('EWE_ENGINE_SERVER__LOG_FORMAT', '')}"]
+    if engine.config is not None and engine.config.is_file():
+        stated.append(engine.config.read_text(errors="replace"))
+    return any(re.search(r"log_format\W+json", text, re.IGNORECASE) for text in stated)

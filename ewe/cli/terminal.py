@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from ewe.engine.stream_events import StreamEvent
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.errors import EWEError
 from ewe.text.words import counted
 from ewe.types import Generation, Sentence, Verdict

@@ -12,9 +12,16 @@ from dataclasses import dataclass, field
 import torch
 
 from ewe.config import Config
-from ewe.engine.active_sequences import ActiveSequences
-from ewe.engine.grammar import Grammar
-from ewe.engine.inflight_batch import (
+from ewe.engine.evidence.workers import Worker
+from ewe.engine.model_executor.model_runner import ForwardResult
+from ewe.engine.model_executor.out_of_memory import Runner
+from ewe.engine.models.device import has_failed
+from ewe.engine.output import publish
+from ewe.engine.policy_runtime.policy_runner import PolicyRunner
+from ewe.engine.sampling.grammar import Grammar
+from ewe.engine.sampling.sampler import SamplingRow, Token
+from ewe.engine.scheduling.active_sequences import ActiveSequences
+from ewe.engine.scheduling.inflight_batch import (
     InflightBatch,
     Processor,
     SchedulerOutput,
@@ -23,15 +30,8 @@ from ewe.engine.inflight_batch import (
     known_draws,
     last_tokens,
 )
-from ewe.engine.model_runner import ForwardResult
-from ewe.engine.models.device import has_failed
-from ewe.engine.out_of_memory import Runner
-from ewe.engine.output import publish
-from ewe.engine.policy_runner import PolicyRunner
-from ewe.engine.sampler import SamplingRow, Token
-from ewe.engine.scheduler import Scheduler
+from ewe.engine.scheduling.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
-from ewe.engine.workers import Worker
 from ewe.errors import EngineDeadError
 from ewe.text.json_schema import GRAMMAR_FAILED
 

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ewe.config import FeedbackConfig, PipelineConfig
+from ewe.engine.evidence.sentence_checks import Attempt, SentenceState
 from ewe.engine.policy_answer import Answer
-from ewe.engine.sentence_checks import Attempt, SentenceState
 from ewe.engine.side_texts import Add, Asking, SideEffect
 from ewe.text.check_result import why_no_claim
 from ewe.text.quotation import Quotation
 from ewe.types import Lane, ScoredPassage, VerificationResult
 
 if TYPE_CHECKING:
-    from ewe.engine.wordings import Wording
-    from ewe.engine.workers import Job
+    from ewe.engine.evidence.workers import Job
+    from ewe.engine.policy_runtime.wordings import Wording
 
 # --- What a policy yields. Sentences are named by their index.
 

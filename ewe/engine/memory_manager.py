@@ -17,7 +17,7 @@ from ewe.errors import InvalidRequestError, OutOfBlocksError
 from ewe.types import Lane, ScoredPassage
 
 if TYPE_CHECKING:
-    from ewe.engine.nearest_neighbours import NearestNeighbours
+    from ewe.engine.scheduling.nearest_neighbours import NearestNeighbours
 
 
 @dataclass(eq=False)

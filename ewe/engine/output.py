@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ewe.engine.sentence_checks import SentenceState, described, fields_of
-from ewe.engine.sentence_spans import Span
+from ewe.engine.answer_text.sentence_spans import Span
+from ewe.engine.answer_text.stream_events import StreamEvent
+from ewe.engine.evidence.sentence_checks import SentenceState, described, fields_of
+from ewe.engine.evidence.workers import Job
 from ewe.engine.sequence import Sequence
-from ewe.engine.stream_events import StreamEvent
-from ewe.engine.workers import Job
 from ewe.types import Generation, ScoredPassage, Sentence, Verdict, VerificationResult
 
 _NOT_VERIFIED = SentenceState(reason="no verifier")

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ewe.engine.circles import goes_in_circles
-from ewe.engine.sentence_checks import Attempt, Progress, SentenceState
+from ewe.engine.answer_text.circles import goes_in_circles
+from ewe.engine.evidence.sentence_checks import Attempt, Progress, SentenceState
 from ewe.text.quotation import Place, Quotation, quotations
 from ewe.text.search_text import is_small_talk
+from ewe.text.sentences import code_blocks
 from ewe.text.topic import is_about
 from ewe.types import Lane, Passage, ScoredPassage, VerificationResult
 
 if TYPE_CHECKING:
-    from ewe.engine.output_text import OutputText
-    from ewe.engine.sampler import Token
-    from ewe.engine.sentence_spans import Span
+    from ewe.engine.answer_text.output_text import OutputText
+    from ewe.engine.answer_text.sentence_spans import Span
+    from ewe.engine.sampling.sampler import Token
     from ewe.engine.sequence import Sequence
     from ewe.types.protocols import FeedbackBuilder
 
@@ -56,6 +57,12 @@ class Answer:
     def text(self) -> OutputText:
         """What has been written: tokens, probabilities, characters."""
         return self.sequence.output_text
+
+    @property
+    def code_blocks(self) -> list[tuple[int, int]]:
+        """Where it is code in fences, by code points; an answer that was begun for the model may begin within one."""
+        prefill = self.sequence.request.original.prefill
+        return [(start - len(prefill), end - len(prefill)) for start, end in code_blocks(prefill + self.text.text)]
 
     @property
     def sentences(self) -> abc.Sequence[Span]:
@@ -161,15 +168,18 @@ class Answer:
         """What may stand in a sentence's place, which a check has found this of, or behind the last; the best first.
 
         From its evidence and that of earlier checks, the retrieved units in memory, and the passages in the prompt.
+        None where the prompt may have begun the sentence.
         """
         sequence = self.sequence
+        if sentence == 0 and sequence.request.original.prefill:
+            return []
         checked = [item.passage for item in (*result.evidence, *sequence.evidence)]
         units = [unit.passage for unit in sequence.memory.units if unit.lane is Lane.RETRIEVAL]
         in_prompt = [sequence.sources[id_] for id_ in sorted(sequence.prompt_passages)]
         passages: dict[str, Passage] = {passage.id: passage for passage in (*checked, *units, *in_prompt)}
         earlier = [self.words(index) for index in range(sentence)]
         excerpts = [item.excerpt for item in result.evidence]
-        wording = self.words(min(sentence, len(self.sentences) - 1))
+        wording = self.words(min(sentence, len(self.sentences) - 1)) if self.sentences else ""
         return quotations(list(passages.values()), Place(self.question, wording, earlier, excerpts))
 
     def evidence_of(self, result: VerificationResult) -> list[ScoredPassage]:

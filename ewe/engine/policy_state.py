@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from ewe.engine.evidence.workers import Job
+    from ewe.engine.policy_runtime.side_runner import SideWork
+    from ewe.engine.policy_runtime.wordings import Drawing, Wording
     from ewe.engine.sequence import Sequence
-    from ewe.engine.side_runner import SideWork
     from ewe.engine.units.working_memory import MemoryUnit
-    from ewe.engine.wordings import Drawing, Wording
-    from ewe.engine.workers import Job
 
 
 @dataclass(slots=True, eq=False)

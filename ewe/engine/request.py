@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ewe.config.memory_mark import PlacedPrompt
-from ewe.engine.stream_events import StreamEvent
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.errors import InvalidRequestError
 from ewe.text.tool_calls.use import ToolUse
 from ewe.types import MemoryOptions, Passage
@@ -30,7 +30,7 @@ class Request:
     its `top_logprobs` those of all of them (if `logprobs` are asked for); the prompt goes before all others.
     closed_world: whether what the datastore does not bear is refuted as unsupported; None: as the settings say. tenant:
     who asks; tenants whose requests wait take turns. reasons: whether what the model reasons before it answers is told
-    apart from its text.
+    apart from its text. prefill: how the answer begins, with which the prompt ends; its sentences are given.
     """
 
     prompt: Prompt
@@ -52,6 +52,7 @@ class Request:
     closed_world: bool | None = None
     tenant: str = ""
     reasons: bool = True
+    prefill: str = ""
 
     def passages(self, capacity: int, has_tokenizer: bool) -> list[Passage]:
         """The documents as passages, those without a name numbered.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ewe.engine.evidence.sentence_checks import fields_of
 from ewe.engine.kvcache.pool import HostBlocks
-from ewe.engine.sampler import PlaceholderToken
-from ewe.engine.sentence_checks import fields_of
+from ewe.engine.sampling.sampler import PlaceholderToken
 from ewe.engine.units.unit_cache import EncodedUnit
 from ewe.engine.units.unit_text import UnitText
 from ewe.types import Lane, Passage

@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ewe.engine.grammar import Grammar
+from ewe.engine.answer_text.output_text import OutputText
+from ewe.engine.answer_text.stream_events import TRACED_EVENTS, StreamEvent
+from ewe.engine.evidence.sentence_checks import FeedbackState
 from ewe.engine.kvcache.block_table import BlockTable
-from ewe.engine.output_text import OutputText
 from ewe.engine.policy_state import PolicyState
 from ewe.engine.request import TokenizedRequest
-from ewe.engine.sampler import PromptScore, SamplingRow
+from ewe.engine.sampling.grammar import Grammar
+from ewe.engine.sampling.sampler import PromptScore, SamplingRow
 from ewe.engine.schedule_state import ScheduleState
-from ewe.engine.sentence_checks import FeedbackState
-from ewe.engine.stream_events import TRACED_EVENTS, StreamEvent
 from ewe.engine.units.working_memory import WorkingMemory
 from ewe.types import Evidence, FinishReason, GenerationStats, Passage, TraceEvent
 
 if TYPE_CHECKING:
-    from ewe.engine.neighbours import Neighbours
-    from ewe.engine.text_attention import TextAttention
-    from ewe.engine.wordings import WordingTask
+    from ewe.engine.model_executor.text_attention import TextAttention
+    from ewe.engine.policy_runtime.wordings import WordingTask
+    from ewe.engine.sampling.neighbours import Neighbours
 
 
 @dataclass(slots=True, eq=False)

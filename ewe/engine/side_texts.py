@@ -52,7 +52,8 @@ class Reading:
     """How a text of T tokens was read while it was written, after a prompt of P tokens.
 
     prompt: as text, without control tokens. prompt_ends, ends: the code point of prompt and text at which each token
-    ends. entropies: nats, per token of the text. weights, received: see `ewe.engine.text_attention.TextAttention`.
+    ends. entropies: nats, per token of the text. weights, received: see
+    `ewe.engine.model_executor.text_attention.TextAttention`.
     """
 
     prompt: str

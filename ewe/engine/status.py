@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ewe.engine.running_engine import Engine
+    from ewe.engine.startup.running_engine import Engine
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ewe.engine import workers
+from ewe.engine.evidence import workers
 from ewe.engine.request import check_closed_world, check_unicode
 from ewe.errors import EWEError, InvalidRequestError
 from ewe.text.check_result import CODE, CheckedSentence, CheckedText, why_no_claim

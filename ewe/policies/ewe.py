@@ -14,13 +14,13 @@ from ewe.engine.effects import (
     Write,
     policy,
 )
+from ewe.engine.evidence.sentence_checks import SentenceState
 from ewe.engine.policy_answer import Answer
-from ewe.engine.sentence_checks import SentenceState
 from ewe.policies.rag import remember_question
 from ewe.policies.replacements import GoesBack, draw, drop, leave_circle, lengthen, may_quote, quote, settled
 from ewe.text.check_result import CODE, REPETITIONS
 from ewe.text.search_text import subject_of
-from ewe.text.sentences import code_blocks, is_inside
+from ewe.text.sentences import is_inside
 from ewe.types import Lane, Verdict
 
 _KEEPS = ("auto", "keep_best")
@@ -75,7 +75,7 @@ def _verify(answer: Answer, settings: FeedbackConfig) -> Steps:
     """Has the new sentences checked; those that no trigger names and those that are code are final."""
     triggers = settings.verify_when, settings.verify_entropy, settings.verify_min_prob
     unseen = range(answer.progress.verified, len(answer.sentences))
-    code, chosen = code_blocks(answer.text.text) if unseen else (), []
+    code, chosen = answer.code_blocks if unseen else [], []
     for index in unseen:
         if not _triggers(answer, index, *triggers):
             answer.settle(index, SentenceState(reason="the trigger did not ask for a check"))

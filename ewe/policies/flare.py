@@ -4,8 +4,8 @@ import math
 
 from ewe.config import FeedbackConfig
 from ewe.engine.effects import Forget, Remember, Retrieve, Rewind, Steps, Write, policy
+from ewe.engine.evidence.sentence_checks import SentenceState
 from ewe.engine.policy_answer import Answer
-from ewe.engine.sentence_checks import SentenceState
 from ewe.policies.rag import remember_question
 
 

@@ -1,6 +1,7 @@
 """NEST (Li et al. 2024): the passages of one retrieval are copied from, by the hidden states of their tokens.
 
-When a span is copied is decided token by token where distributions are made: `ewe.engine.nearest_neighbours`.
+When a span is copied is decided token by token where distributions are made:
+`ewe.engine.scheduling.nearest_neighbours`.
 """
 
 from ewe.engine.effects import policy

@@ -12,11 +12,11 @@ from ewe.engine.policy_answer import Answer
 from ewe.text.check_result import REPETITIONS
 from ewe.text.overviews import asks_for_all, asks_for_length
 from ewe.text.quotation import num_shared
-from ewe.text.sentences import code_blocks, is_inside
+from ewe.text.sentences import is_inside
 from ewe.types import Lane, Verdict, VerificationResult
 
 if TYPE_CHECKING:
-    from ewe.engine.wordings import Wording
+    from ewe.engine.policy_runtime.wordings import Wording
 
 GoesBack = Generator[Any, Any, bool]
 """Steps of a policy that give whether the text has gone back, or has another sentence now."""
@@ -92,8 +92,7 @@ def leave_circle(answer: Answer, settings: FeedbackConfig, dropped: set[int]) ->
     sentence = len(answer.sentences)
     if settings.on_repeat != "drop" or answer.has_grammar or not (answer.is_settled and answer.goes_in_circles):
         return False
-    text = answer.text.text
-    if is_inside(len(text) - 1, code_blocks(text)):
+    if is_inside(len(answer.text.text) - 1, answer.code_blocks):
         return False
     may_give_way = sentence in dropped and may_quote(answer, settings)
     if not (may_give_way and (yield from quote(answer, sentence, VerificationResult()))):

@@ -12,40 +12,32 @@ from starlette.middleware.cors import CORSMiddleware
 from ewe.config.addons import longterm
 from ewe.errors import ConfigError
 from ewe.llm import LLM
-from ewe.server import (
-    VERSION,
-    anthropic_messages,
-    batches,
-    chat,
-    cohere_chat,
-    completions,
-    embed_rerank,
-    operation,
-    responses,
-    stored_responses,
-    verify_text,
-)
-from ewe.server.batch_runner import BatchRunner
-from ewe.server.batch_store import BatchStore
+from ewe.server import VERSION, operation, verify_text
+from ewe.server.anthropic_cohere import anthropic_messages, cohere_chat, cohere_embed
+from ewe.server.batch import batches
+from ewe.server.batch.batch_runner import BatchRunner
+from ewe.server.batch.batch_store import BatchStore
+from ewe.server.engine_client.served_engine import LocalEngine
 from ewe.server.engine_service import Service
-from ewe.server.error_responses import add_handlers
-from ewe.server.ignored import HEADER as IGNORED_HEADER
-from ewe.server.ignored import IgnoredFields
-from ewe.server.middleware import AccessMiddleware, RequestLogMiddleware
-from ewe.server.pacing import Pacing
+from ewe.server.http.error_responses import add_handlers
+from ewe.server.openai import chat, completions, embed_rerank, model_routes, responses, stored_responses
 from ewe.server.page import api_docs
 from ewe.server.page import routes as page
-from ewe.server.served_engine import LocalEngine
+from ewe.server.request_handling.ignored import HEADER as IGNORED_HEADER
+from ewe.server.request_handling.ignored import IgnoredFields
+from ewe.server.request_handling.middleware import AccessMiddleware, RequestLogMiddleware
 from ewe.server.settings import ServerSettings
+from ewe.server.traffic.pacing import Pacing
 
 if TYPE_CHECKING:
-    from ewe.server.tracing import Tracing
+    from ewe.server.observability.tracing import Tracing
 
 _ROUTERS = (
     *(
         module.router
         for module in (
             operation,
+            model_routes,
             chat,
             completions,
             responses,
@@ -53,6 +45,7 @@ _ROUTERS = (
             anthropic_messages,
             cohere_chat,
             embed_rerank,
+            cohere_embed,
         )
     ),
     operation.tokens_router,
@@ -75,34 +68,44 @@ def create_app(
     if llm is not None and settings.engine_process:
         raise ConfigError("server.engine_process: this engine runs in the process that made it; only `ewe serve` can")
     service = Service(None if llm is None else LocalEngine(llm), settings, tracing)
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        if runner is not None:
-            runner.start()
-        yield
-        if runner is not None:
-            await runner.close()
-        service.close()
-
     app = FastAPI(
         title="EWE engine",
         version=VERSION,
         description=_DESCRIPTION,
-        lifespan=lifespan,
+        lifespan=_lifespan,
         docs_url=None,  # the pages that FastAPI brings load scripts from other hosts; `api_docs` has one that does not
         redoc_url=None,
     )
     app.state.service = service
     app.state.ignored = IgnoredFields(settings.strict)
-    runner: BatchRunner | None = None
+    app.state.batches = None
     if settings.batch_folder is not None:
-        runner = BatchRunner(app, service, BatchStore(settings.batch_folder), settings.batch_concurrency)
-    app.state.batches = runner
+        store = BatchStore(settings.batch_folder)
+        app.state.batches = BatchRunner(app, service, store, settings.batch_concurrency)
     for router in _ROUTERS:
         app.include_router(router)
     add_handlers(app)
-    max_file_bytes = batches.MAX_FILE_BYTES if runner is not None else 0
+    _add_middleware(app, settings)
+    if tracing is not None:
+        app.add_middleware(tracing.around)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Runs batches while the app is served, and closes the service after that."""
+    runner: BatchRunner | None = app.state.batches
+    if runner is not None:
+        runner.start()
+    yield
+    if runner is not None:
+        await runner.close()
+    app.state.service.close()
+
+
+def _add_middleware(app: FastAPI, settings: ServerSettings) -> None:
+    """Access control, what browsers need, and the log, each around those before it."""
+    max_file_bytes = 0 if app.state.batches is None else batches.MAX_FILE_BYTES
     pacing = Pacing(settings.max_queued_per_key)
     app.add_middleware(AccessMiddleware, settings.keys(), settings.max_body_bytes, max_file_bytes, pacing)
     if settings.cors_origins:
@@ -111,6 +114,3 @@ def create_app(
         exposed = ["x-request-id", "retry-after", IGNORED_HEADER]
         app.add_middleware(CORSMiddleware, allow_origins=list(settings.cors_origins), expose_headers=exposed, **allowed)
     app.add_middleware(RequestLogMiddleware)
-    if tracing is not None:
-        app.add_middleware(tracing.around)
-    return app

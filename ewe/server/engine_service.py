@@ -3,44 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 
-from ewe.engine.engine_summary import EngineSummary
+from ewe.engine.request import Prompt
 from ewe.engine.request import Request as EngineRequest
+from ewe.engine.startup.engine_summary import EngineSummary
 from ewe.engine.status import EngineStatus
 from ewe.errors import SchemaError
-from ewe.server.admission import (
+from ewe.server.engine_client.bridge import EngineMessage, EventLoopBridge, Run, RunObserver
+from ewe.server.engine_client.served_engine import ServedEngine
+from ewe.server.engine_client.served_models import ModelNames, no_model
+from ewe.server.engine_client.stream_parts import requested_events
+from ewe.server.engine_client.text_verifiers import TextVerifiers
+from ewe.server.http.error_responses import RefusedError
+from ewe.server.observability.metrics import Metrics, RunMeter
+from ewe.server.response_store import ResponseStore
+from ewe.server.settings import ServerSettings
+from ewe.server.traffic.admission import (
     MOST_DOCUMENT_BYTES,
     AdmissionControl,
     check_prompts,
     check_room,
     most_prompt_bytes,
 )
-from ewe.server.affinity import SESSION_HEADER, SeenKeys, affinity_key
-from ewe.server.bridge import EngineMessage, EventLoopBridge, Run, RunObserver
-from ewe.server.error_responses import RefusedError
-from ewe.server.fair_queue import WorkQueues, holder_of, tenant_of
-from ewe.server.metrics import Metrics, RunMeter
-from ewe.server.order_checks import checked_documents, sampling_params
-from ewe.server.orders import Order
-from ewe.server.pacing import ANSWER_PATHS, end_turn
-from ewe.server.response_store import ResponseStore
-from ewe.server.served_engine import ServedEngine
-from ewe.server.served_models import ModelNames, no_model
-from ewe.server.settings import ServerSettings
-from ewe.server.stream_parts import requested_events
-from ewe.server.tenants import Tenants
-from ewe.server.text_verifiers import TextVerifiers
+from ewe.server.traffic.affinity import SESSION_HEADER, SeenKeys, affinity_key
+from ewe.server.traffic.fair_queue import WorkQueues, holder_of, tenant_of
+from ewe.server.traffic.order_checks import checked_documents, sampling_params
+from ewe.server.traffic.orders import Order
+from ewe.server.traffic.pacing import ANSWER_PATHS, end_turn
+from ewe.server.traffic.tenants import Tenants, salt_of
+from ewe.types.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
-    from ewe.server.tracing import Tracing
+    from ewe.server.observability.tracing import Tracing
 
 _JSON_PER_TEXT = 3  # bytes of JSON for one of text: clients that write ASCII only take 6 for characters of 2 and 3
 _MOST_FORM_BYTES = 1 << 18  # of a request for an answer, beside its texts
@@ -159,8 +160,30 @@ class Service:
         Raises RefusedError or InvalidRequestError, and then holds nothing.
         """
         self.check_alive()
-        engine, body, key, field = self.engine, order.body, key_of(request), order.length_field
-        self.check_model(body.model)
+        self.check_model(order.body.model)
+        new_request, params = self._new_request(request, order)
+        run, prompts = self._enter(request, order, order.count * params.n), self.engine.prompts
+        try:
+            await self.queues.prompts.submit(run.tenant, lambda: run.open(map(new_request, order.prompts(prompts))))
+            check_prompts(run.opened, self.settings.max_prompt_tokens)
+            check_room(run.opened, order.max_tokens or 1, order.length_field, self.max_model_len)
+            run.submit()
+            end_turn(request.scope)
+            self._count_key(request.headers.get(SESSION_HEADER, ""), await request.json())
+        except SchemaError as error:
+            run.close()
+            raise RefusedError(400, str(error), param=order.form_field, code="invalid_json_schema") from error
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    def _new_request(self, request: Request, order: Order) -> tuple[Callable[[Prompt], EngineRequest], SamplingParams]:
+        """What makes the engine's requests of prompts, and how their answers are drawn.
+
+        Raises RefusedError, InvalidRequestError.
+        """
+        body, key = order.body, key_of(request)
         documents = checked_documents(order, self.settings, self.max_model_len)
         params = sampling_params(order, self.settings)
         new_request = partial(
@@ -168,35 +191,18 @@ class Service:
             params=params,
             documents=documents,
             add_special_tokens=order.special_tokens,
-            salt=_salt(key, body.cache_salt),
+            salt=salt_of(key, body.cache_salt),
             question=order.question,
             topic=order.topic,
-            memory=self.tenants.options(key, body.memory, engine.prompts.config.longterm),
+            memory=self.tenants.options(key, body.memory, self.engine.prompts.config.longterm),
             tools=order.tools,
             adapter=self.served.names.adapter(body.model),
             closed_world=body.ewe.closed_world,
             tenant=tenant_of(request.scope),
             reasons=order.reasons,
+            prefill=order.prefill,
         )
-        run = self._enter(request, order, order.count * params.n)
-        try:
-            await self.queues.prompts.submit(
-                run.tenant, lambda: run.open(map(new_request, order.prompts(engine.prompts)))
-            )
-            check_prompts(run.opened, self.settings.max_prompt_tokens)
-            check_room(run.opened, order.max_tokens or 1, field, self.max_model_len)
-            run.submit()
-            end_turn(request.scope)
-            self._count_key(request.headers.get(SESSION_HEADER, ""), await request.json())
-        except SchemaError as error:
-            run.close()
-            form = "structured_outputs" if body.grammar is not None else body.format_field
-            field = form if order.tools is None else "tools"
-            raise RefusedError(400, str(error), param=field, code="invalid_json_schema") from error
-        except BaseException:
-            run.close()
-            raise
-        return run
+        return new_request, params
 
     def _enter(self, request: Request, order: Order, count: int) -> Run:
         """Lets in so many answers, as a run for which nothing is submitted yet; raises RefusedError if it is full."""
@@ -242,8 +248,3 @@ def service_of(request: Request) -> Service:
 def key_of(request: Request) -> str:
     """Which key a request came with: a name for it that does not tell it; empty without keys."""
     return str(request.scope.get("state", {}).get("key", ""))
-
-
-def _salt(key: str, cache_salt: str | None) -> str:
-    """What separates the encoded texts of different keys, and those that a caller wants apart."""
-    return hashlib.sha256(f"{key}\0{cache_salt or ''}".encode()).hexdigest() if key or cache_salt else ""

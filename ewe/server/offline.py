@@ -2,7 +2,7 @@
 
 from ewe.llm import LLM
 from ewe.server.app import create_app
-from ewe.server.batch_calls import BatchCaller
+from ewe.server.batch.batch_calls import BatchCaller
 from ewe.server.settings import ServerSettings
 
 

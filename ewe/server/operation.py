@@ -1,4 +1,4 @@
-"""Routes for those who run the server: is it alive and ready, what does it do, which models; tokens of texts."""
+"""Routes for those who run the server: is it alive and ready, what does it do; tokens of texts."""
 
 from collections.abc import Sequence
 
@@ -6,15 +6,15 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from ewe.server import VERSION
-from ewe.server.admission import check_prompt_texts
-from ewe.server.engine_service import Service, key_of, service_of
-from ewe.server.ignored import RequestRoute
-from ewe.server.orders import tool_texts
+from ewe.server.engine_client.served_engine import ServedEngine
+from ewe.server.engine_service import key_of, service_of
+from ewe.server.request_handling.ignored import RequestRoute
+from ewe.server.request_handling.thread_work import run_in_thread
 from ewe.server.schemas import operation_schemas as schemas
 from ewe.server.schemas.chat_schemas import Message, thinking_of
 from ewe.server.schemas.common import ERROR_RESPONSES
-from ewe.server.served_engine import ServedEngine
-from ewe.server.thread_work import run_in_thread
+from ewe.server.traffic.admission import check_prompt_texts
+from ewe.server.traffic.orders import tool_texts
 from ewe.text.conversation import texts_of
 from ewe.text.tool_calls.tools import ToolRequest
 from ewe.text.tool_calls.use import ToolUse
@@ -62,26 +62,6 @@ async def version() -> schemas.Version:
     return schemas.Version(version=VERSION)
 
 
-@router.get("/v1/models", tags=["OpenAI"])
-async def list_models(request: Request) -> schemas.ModelList:
-    """The one model that is served, under each of its names and with each of its adapters; then those of retrieval."""
-    service = service_of(request)
-    names = service.served.names
-    models = [_model(service, name) for name in (*names.listed, *names.adapters)]
-    known = {model.id for model in models}
-    beside = [name for name in service.engine.sentence_models.listed if name not in known]
-    return schemas.ModelList(data=[*models, *(_sentence_model(service, name) for name in beside)])
-
-
-@router.get("/v1/models/{model:path}", tags=["OpenAI"])
-async def retrieve_model(model: str, request: Request) -> schemas.Model:
-    """The model of this name."""
-    service = service_of(request)
-    if model in service.engine.sentence_models.listed and model not in service.served.names:
-        return _sentence_model(service, model)
-    return _model(service, service.check_model(model))
-
-
 @tokens_router.post("/tokenize")
 async def tokenize(body: schemas.TokenizeRequest, request: Request) -> schemas.TokenizeResponse:
     """The tokens of a text or of a conversation."""
@@ -123,6 +103,7 @@ def _token_ids(engine: ServedEngine, body: schemas.TokenizeRequest, tools: ToolU
                 [message.for_template for message in body.messages],
                 tools,
                 thinking=thinking_of(body.chat_template_kwargs),
+                continue_final_message=bool(body.continue_final_message),
             ),
             body.add_special_tokens is True,
         )
@@ -132,14 +113,3 @@ def _token_ids(engine: ServedEngine, body: schemas.TokenizeRequest, tools: ToolU
 def _text(engine: ServedEngine, tokens: list[int]) -> str:
     engine.tokenizing.check_ids("tokens", tokens)
     return str(engine.prompts.tokenizer.decode(tokens))
-
-
-def _sentence_model(service: Service, name: str) -> schemas.Model:
-    task = service.engine.sentence_models.listed[name]
-    return schemas.Model(id=name, created=service.created, max_model_len=None, task=task)
-
-
-def _model(service: Service, name: str) -> schemas.Model:
-    names = service.served.names
-    parent = names.listed[0] if names.adapter(name) else None
-    return schemas.Model(id=name, created=service.created, max_model_len=service.max_model_len, parent=parent)

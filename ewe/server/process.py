@@ -12,15 +12,15 @@ from starlette.types import ASGIApp
 
 from ewe.config.loading import OnLoad
 from ewe.server.app import create_app
-from ewe.server.draining import FLUSH_S, DrainingServer
+from ewe.server.engine_client.served_engine import ServedEngine
 from ewe.server.engine_service import Service
-from ewe.server.fair_queue import take_short_turns
-from ewe.server.listener import LISTEN_FD, listen
-from ewe.server.middleware import open_tracing, set_up_logs
-from ewe.server.served_engine import ServedEngine
+from ewe.server.http.draining import FLUSH_S, DrainingServer
+from ewe.server.http.listener import LISTEN_FD, listen
+from ewe.server.observability.stack_dumps import dump_stacks, end_loading
+from ewe.server.observability.start_report import StartLog, report_engine, report_start
+from ewe.server.request_handling.middleware import open_tracing, set_up_logs
 from ewe.server.settings import ServerSettings
-from ewe.server.stack_dumps import dump_stacks, end_loading
-from ewe.server.start_report import StartLog, report_engine, report_start
+from ewe.server.traffic.fair_queue import take_short_turns
 
 _log = logging.getLogger("ewe.server")
 

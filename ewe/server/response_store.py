@@ -4,42 +4,63 @@ import json
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from pydantic import TypeAdapter
 
-from ewe.server.error_responses import RefusedError
+from ewe.server.http.error_responses import RefusedError
+from ewe.server.http.json_sizes import MOST_NUMBERS, num_values
 from ewe.server.schemas.response_answers import ResponseBody
 from ewe.server.schemas.response_items import InputItem
 
+_WITHOUT_EFFECT = {"content": {"__all__": {"logprobs"}}}
 _ITEMS: TypeAdapter[list[InputItem]] = TypeAdapter(list[InputItem])
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A response and all that it answered, earlier responses and their inputs included.
+    """A response and all that was said up to its end, earlier responses and their inputs included.
 
-    Both as JSON, since the objects take ten times the memory.
+    Both as JSON, since the objects take ten times the memory. said: what it answered, `num_items` of them, then what it
+    says, without log-probabilities.
     """
 
     id: str
     body: bytes
-    items: bytes
+    said: bytes
+    num_items: int
 
     @classmethod
     def of(cls, body: ResponseBody, items: Sequence[InputItem]) -> Self:
         """A response to these items."""
-        return cls(body.id, body.model_dump_json().encode(), _ITEMS.dump_json(list(items), exclude_none=True))
+        output = [item.model_dump(mode="json", exclude=_WITHOUT_EFFECT) for item in body.output]
+        said = _ITEMS.dump_json([*items, *_ITEMS.validate_python(output)], exclude_none=True)
+        return cls(body.id, body.model_dump_json().encode(), said, len(items))
 
     @property
-    def conversation(self) -> list[InputItem]:
-        """What a response that follows goes on with."""
-        return _ITEMS.validate_python([*json.loads(self.items), *json.loads(self.body)["output"]])
+    def items(self) -> list[dict[str, Any]]:
+        """What it answered."""
+        said: list[dict[str, Any]] = json.loads(self.said)
+        return said[: self.num_items]
+
+    def conversation(self, most_bytes: int) -> list[InputItem]:
+        """What a response that follows goes on with; raises RefusedError for more than a request itself may say.
+
+        Without an end conversations would take longer to read with each turn. most_bytes: of a request.
+        """
+        if len(self.said) > most_bytes or num_values(self.said) > MOST_NUMBERS:
+            raise RefusedError(
+                400,
+                f"the conversation up to {self.id!r} is larger than a request may be ({len(self.said)} bytes): begin a "
+                "new one, with what is still needed as input",
+                code="context_length_exceeded",
+            )
+        return _ITEMS.validate_json(self.said)
 
     @property
     def num_bytes(self) -> int:
         """About what it takes."""
-        return len(self.body) + len(self.items)
+        return len(self.body) + len(self.said)
 
 
 class ResponseStore:

@@ -11,16 +11,16 @@ from pydantic import AliasPath, Field
 
 from ewe.engine.text_checker import check_text
 from ewe.errors import InvalidRequestError
-from ewe.server.admission import check_documents, check_texts
-from ewe.server.answers import support_score, wire_source
+from ewe.server.answering.answers import support_score, wire_source
+from ewe.server.engine_client.text_verifiers import TextVerifier, TextVerifiers
 from ewe.server.engine_service import service_of
-from ewe.server.ignored import RequestRoute
-from ewe.server.orders import passages_of
-from ewe.server.pacing import Turn, turn_of
+from ewe.server.request_handling.ignored import RequestRoute
+from ewe.server.request_handling.thread_work import Cancellation, run_in_thread
 from ewe.server.schemas import common as schemas
 from ewe.server.schemas.ewe_result import EweClaim, EweSource, Verdict
-from ewe.server.text_verifiers import TextVerifier, TextVerifiers
-from ewe.server.thread_work import Cancellation, run_in_thread
+from ewe.server.traffic.admission import check_documents, check_texts
+from ewe.server.traffic.orders import passages_of
+from ewe.server.traffic.pacing import Turn, turn_of
 from ewe.text.check_result import CheckedText
 from ewe.types import Passage, VerificationRequest, VerificationResult
 

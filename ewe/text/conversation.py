@@ -19,8 +19,11 @@ def as_conversations(messages: Conversation | Sequence[Conversation]) -> list[Co
     return [check_conversation(messages)]
 
 
-def check_conversation(messages: Any, name: str = "messages") -> Conversation:
-    """The messages as they are; raises InvalidRequestError, calling them `name`, if they are no conversation."""
+def check_conversation(messages: Any, name: str = "messages", continues: bool = False) -> Conversation:
+    """The messages as they are; raises InvalidRequestError, calling them `name`, if they are no conversation.
+
+    continues: whether the last one is to be gone on with.
+    """
     if not _is_list(messages):
         raise InvalidRequestError(f"{name} must be a list, {_EXPECTED}, got {_kind(messages)}")
     if not messages:
@@ -35,8 +38,17 @@ def check_conversation(messages: Any, name: str = "messages") -> Conversation:
                 raise InvalidRequestError(
                     f'{name}[{index}] must have a text under "{key}", as in {_EXPECTED}, got {_kind(message.get(key))}'
                 )
+    if continues:
+        _check_begun(messages[-1])
     checked: Conversation = messages
     return checked
+
+
+def _check_begun(message: Message) -> None:
+    if message["role"] != "assistant" or message.get("tool_calls") or not message["content"].strip():
+        raise InvalidRequestError(
+            "messages: the last one is to be gone on with, so it must be the assistant's, with a text and without calls"
+        )
 
 
 def question_of(messages: Conversation) -> str:

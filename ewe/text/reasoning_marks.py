@@ -20,6 +20,10 @@ class ReasoningMarks:
         """Whether a prompt ends where the model is to begin to reason."""
         return prompt.rstrip().endswith(self.begin)
 
+    def is_unclosed(self, text: str) -> bool:
+        """Whether a text has begun to reason, and not ended that."""
+        return text.rfind(self.begin) > text.rfind(self.end)
+
     def closed(self, prompt: str) -> str:
         """A prompt after which the model answers at once: reasoning that it has opened ends without a word."""
         return f"{prompt.rstrip()}\n\n{self.end}\n\n" if self.is_open(prompt) else prompt

@@ -18,7 +18,7 @@ from ewe import LLM
 from ewe.assembly import wire
 from ewe.config import Config
 from ewe.engine.kvcache.pool import KVPool, LayerShape
-from ewe.engine.model_runner import ForwardResult, ForwardRow
+from ewe.engine.model_executor.model_runner import ForwardResult, ForwardRow
 from ewe.engine.models.loader import LoadedModel
 
 Script = Callable[[str, int], str]

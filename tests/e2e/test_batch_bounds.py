@@ -14,9 +14,9 @@ from batch_rig import counts, create, ended, line, results, server
 from fastapi.responses import FileResponse
 from server_rig import wait_for
 
-from ewe.server import batches
+from ewe.server.batch import batches
+from ewe.server.batch.batch_store import write_whole
 from ewe.server.batch.requests import BatchFile, check_requests
-from ewe.server.batch_store import write_whole
 
 
 def test_a_key_with_many_batches_leaves_another_its_share(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_checks_of_cancelled_batches_are_not_waited_for(tmp_path: Path, monkeypa
         assert gate.wait(60)
         return check_requests(*args)
 
-    monkeypatch.setattr("ewe.server.batch_runner.check_requests", check)
+    monkeypatch.setattr("ewe.server.batch.batch_runner.check_requests", check)
     with server(tmp_path) as opened:
         client = opened.client()
         batches = [create(client, [line("a")]) for _ in range(6)]

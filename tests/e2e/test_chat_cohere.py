@@ -11,7 +11,7 @@ from server_rig import serving, wait_until_idle
 
 from ewe import LLM
 from ewe.server.app import create_app
-from ewe.server.error_responses import RefusedError
+from ewe.server.http.error_responses import RefusedError
 from ewe.server.settings import ServerSettings
 from ewe.types import Generation
 
@@ -160,7 +160,7 @@ def test_a_stream_that_fails_ends_with_the_reason(client: Any, monkeypatch: pyte
     def fail(generation: Generation, own_deadline: bool) -> None:
         raise RefusedError(500, "NaN in the logits", code="engine_error", may_retry=False)
 
-    monkeypatch.setattr("ewe.server.streaming.check_finished", fail)
+    monkeypatch.setattr("ewe.server.answering.streaming.check_finished", fail)
     last = listen(client)[-1]
     assert (last.type, last.delta.finish_reason, last.delta.error) == ("message-end", "ERROR", "NaN in the logits")
 

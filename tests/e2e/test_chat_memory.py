@@ -22,7 +22,7 @@ from ewe import LLM, Passage, SamplingParams
 from ewe.cli.index_precompute import _prefix
 from ewe.config.memory_mark import PlacedPrompt
 from ewe.engine.models.loader import LoadedModel
-from ewe.engine.precompute import precompute
+from ewe.engine.startup.precompute import precompute
 from ewe.errors import ConfigError, InvalidRequestError, PrecomputedError
 
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}\n{% endfor %}<assistant>"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import subprocess
-import sys
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -44,17 +42,6 @@ def use(monkeypatch: pytest.MonkeyPatch, fake: FakeLLM) -> None:
 
 def ewe(*arguments: str, stdin: str | None = None, **environment: str) -> Result:
     return CliRunner(env=environment).invoke(app, list(arguments), input=stdin)
-
-
-def test_help_answers_without_the_engine() -> None:
-    code = (
-        "import sys; from typer.testing import CliRunner; from ewe.cli.main import app\n"
-        "result = CliRunner().invoke(app, ['--help']); assert result.exit_code == 0, result.output\n"
-        "assert 'generate' in result.output and 'collect-env' in result.output\n"
-        "print([name for name in ('torch', 'transformers', 'numpy', 'nupunkt') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_generate_offers_every_sampling_parameter_with_its_default() -> None:

@@ -34,7 +34,7 @@ def test_a_file_cut_anywhere_is_completed_to_the_same_bytes(
     whole = output.read_bytes()
     assert [json.loads(line)["id"] for line in whole.splitlines()] == [str(i) for i in range(7) for _ in range(copies)]
     line = whole.index(b"\n") + 1
-    cuts = {0, 1, 5, 8, line - 1, line, line + 1, 2 * line, len(whole) - 1, *range(0, len(whole), len(whole) // 9)}
+    cuts = {0, 5, line - 1, line, line + 1, len(whole) - 1, *range(0, len(whole), len(whole) // 5)}
     for cut in cuts:
         output.write_bytes(whole[:cut])
         llm = FakeLLM()

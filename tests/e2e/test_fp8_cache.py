@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from ewe import LLM, SamplingParams
 from ewe.cli.main import app
 from ewe.config import Config, resolve_config
-from ewe.engine.budget import plan_memory
-from ewe.engine.model_runner import layer_shapes
-from ewe.engine.precompute import precompute
+from ewe.engine.model_executor.model_runner import layer_shapes
+from ewe.engine.startup.budget import plan_memory
+from ewe.engine.startup.precompute import precompute
 from ewe.engine.units.unit_files import SHARDS
 from ewe.errors import ConfigError, PrecomputedError
 from ewe.evaluation.world.builtin import builtin_datastore
@@ -31,7 +31,12 @@ def fp8_settings(precomputed: Path | None = None, **memory: Any) -> Config:
     return settings_of(precomputed, **memory).override(IN_FP8)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+# What families differ in is tested with fp8 in tests/parity/test_fp8_models.py, with loaded units in
+# test_precomputed_units.py; both at once here.
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(name, marks=[] if name in ("llama", "gemma3") else pytest.mark.slow) for name in FAMILIES],
+)
 def test_loaded_units_give_the_same_bits_and_the_same_answer(tmp_path: Path, family: str) -> None:
     out = tmp_path / "units"
     report = precompute(tiny(family), fp8_settings(), PASSAGES, out)

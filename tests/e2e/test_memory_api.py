@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -194,9 +192,3 @@ def test_dates_go_over_the_wire_as_dates_too(url: str) -> None:
     assert [one["content"] for one in found["data"]] == ["Tea."]
     refused = httpx.get(f"{url}/v1/memories", params={"user": "wire", "as_of": "soon"})
     assert (refused.status_code, "ISO date" in refused.text) == (400, True)
-
-
-def test_the_name_and_its_client_need_no_model() -> None:
-    code = "import sys, ewe; ewe.Memory('http://127.0.0.1:9'); print({'torch', 'transformers'} & {*sys.modules})"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "set()"

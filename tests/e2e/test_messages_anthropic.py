@@ -12,7 +12,7 @@ from server_rig import http, serving, wait_for, wait_until_idle
 
 from ewe import LLM
 from ewe.server.app import create_app
-from ewe.server.error_responses import RefusedError
+from ewe.server.http.error_responses import RefusedError
 from ewe.server.settings import ServerSettings
 from ewe.types import Generation
 
@@ -190,7 +190,7 @@ def test_a_conversation_goes_on_with_what_was_answered(client: Any) -> None:
         ({"thinking": {"type": "between_tools"}}, "thinking"),
         ({"extra_body": {"output_config": {"format": {"type": "grammar"}}}}, "output_config"),
         ({"extra_body": {"ewe": {"stream": "draft"}}}, "drafts"),
-        ({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}, "messages"),
+        ({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": " "}]}, "needs a text"),
         ({"messages": [{"role": "user", "content": [RESULT]}]}, "needs a text"),
         ({"messages": [{"role": "user", "content": "a"}] * 2048, "system": "b"}, "at most 2048"),
         ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "images"),
@@ -202,6 +202,19 @@ def test_what_is_not_there_is_refused_by_name(client: Any, more: Any, named: str
         client.messages.create(**{**asked(), **more})
     assert caught.value.body["error"]["type"] == "invalid_request_error"
     assert caught.value.body["type"] == "error"
+
+
+def test_models_are_told_in_anthropics_form(url: str) -> None:
+    models = anthropic.Anthropic(base_url=url, api_key=KEY, _strict_response_validation=True).models
+    page = models.list(limit=5)
+    assert [model.id for model in page] == ["builtin"]
+    assert (page.first_id, page.last_id, page.has_more) == ("builtin", "builtin", False)
+    model = models.retrieve("builtin")
+    assert (model.id, model.type, model.display_name, model.lifecycle) == ("builtin", "model", "builtin", "active")
+    assert model.created_at.year > 2024
+    assert model.max_tokens == 300 < model.max_input_tokens
+    with pytest.raises(anthropic.NotFoundError, match="no model 'another'"):
+        models.retrieve("another")
 
 
 def test_errors_are_anthropics(url: str, client: Any) -> None:
@@ -218,14 +231,14 @@ def test_a_stream_that_fails_ends_with_the_reason(client: Any, monkeypatch: pyte
     def fail(generation: Generation, own_deadline: bool) -> None:
         raise RefusedError(500, "NaN in the logits", code="engine_error", may_retry=False)
 
-    monkeypatch.setattr("ewe.server.streaming.check_finished", fail)
+    monkeypatch.setattr("ewe.server.answering.streaming.check_finished", fail)
     with pytest.raises(anthropic.APIStatusError, match="NaN in the logits"):
         list(client.messages.create(**asked(), stream=True))
 
 
 def test_a_check_that_fails_costs_the_citations_alone(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from ewe.errors import JudgeError
-    from ewe.server.text_verifiers import OwnTextVerifiers
+    from ewe.server.engine_client.text_verifiers import OwnTextVerifiers
 
     def fail(self: OwnTextVerifiers, documents: Any, in_parts: Any) -> Any:
         raise JudgeError("the judge is out")
@@ -240,7 +253,7 @@ def test_a_check_that_fails_costs_the_citations_alone(client: Any, monkeypatch: 
 def test_all_sentences_of_an_answer_are_looked_up_by_one_verifier(
     url: str, monkeypatch: pytest.MonkeyPatch, stream: bool
 ) -> None:
-    from ewe.server.text_verifiers import OwnTextVerifiers, TimedVerifier
+    from ewe.server.engine_client.text_verifiers import OwnTextVerifiers, TimedVerifier
 
     made: list[TimedVerifier] = []
     closed: list[TimedVerifier] = []

@@ -10,7 +10,7 @@ import torch
 from e2e.llm_rig import loaded, model, tiny_llm
 
 from ewe import Generation, Passage, SamplingParams
-from ewe.engine import neighbours
+from ewe.engine.sampling import neighbours
 from ewe.errors import ConfigError
 from ewe.types import ScoredPassage
 

@@ -29,9 +29,9 @@ from ewe import LLM, Generation, Passage, SamplingParams
 from ewe.cli.main import app
 from ewe.config import Config, resolve_config
 from ewe.config.cache_folder import cache_folder
-from ewe.engine.budget import cache_dtype
 from ewe.engine.models.loader import LoadedModel
-from ewe.engine.precompute import precompute
+from ewe.engine.startup.budget import cache_dtype
+from ewe.engine.startup.precompute import precompute
 from ewe.engine.units.unit_files import SHARDS
 from ewe.errors import PrecomputedError
 from ewe.evaluation.world.builtin import builtin_datastore
@@ -105,7 +105,8 @@ def assert_same(loaded: LoadedModel, out: Path | str) -> None:
     for key, tensor in kv.items():
         tolerance = ATTENTION[tensor.dtype]
         torch.testing.assert_close(tensor, expected[key], atol=tolerance, rtol=tolerance)
-    assert_like(generation, encoded)
+    # Halves round every layer's products, and processors differ in how a pass of another size is added up.
+    assert_like(generation, encoded, max(LOGPROBS, 10 * ATTENTION[loaded.model.dtype]))
     assert (generation.stats.units_loaded, generation.stats.units_encoded) == (3, 0)
     assert (encoded.stats.units_loaded, encoded.stats.units_encoded) == (0, 3)
 

@@ -10,7 +10,7 @@ from server_rig import PROMPT, openai_client, serving, wait_until_idle
 
 from ewe import LLM, SamplingParams
 from ewe.server.app import create_app
-from ewe.server.error_responses import RefusedError
+from ewe.server.http.error_responses import RefusedError
 from ewe.types import Generation
 
 openai = pytest.importorskip("openai", reason="the openai package is not installed")
@@ -142,10 +142,7 @@ def test_documents_fill_the_memory(responses: Any) -> None:
         ({"tools": [{"type": "web_search"}]}, "tools"),
         ({"previous_response_id": "resp_1"}, "previous_response_id"),
         ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input.0"),
-        (
-            {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]},
-            "input.0.content.0.type",
-        ),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "input.0.content"),
         ({"text": {"format": {"type": "grammar"}}}, "text.format.type"),
         ({"text": {"format": {"type": "json_schema", "name": "x"}}}, "text.format"),
         ({"extra_body": {"response_format": {"type": "json_object"}}}, "response_format"),
@@ -178,7 +175,7 @@ def test_a_stream_that_fails_ends_with_the_reason(url: str, monkeypatch: pytest.
     def fail(generation: Generation, own_deadline: bool) -> None:
         raise RefusedError(500, "NaN in the logits", code="engine_error", may_retry=False)
 
-    monkeypatch.setattr("ewe.server.streaming.check_finished", fail)
+    monkeypatch.setattr("ewe.server.answering.streaming.check_finished", fail)
     client = openai_client(url)
     *_, last = ask(client.responses, stream=True, max_output_tokens=5)
     assert last.type == "response.failed"

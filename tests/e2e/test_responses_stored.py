@@ -73,6 +73,26 @@ def results_of(response: Any) -> list[Any]:
     ]
 
 
+# --- Bounds
+
+
+def test_a_conversation_ends_that_has_grown_larger_than_a_request(llm: LLM) -> None:
+    def turn(before: str | None) -> Any:
+        thought = {"type": "reasoning", "summary": [], "encrypted_content": "x" * 9000}
+        said = [thought, {"role": "user", "content": FOLLOW_UP}]
+        return responses.create(model="scripted", input=said, previous_response_id=before)
+
+    with serving(create_app(llm, ServerSettings(max_body_bytes=20_000))) as address:
+        responses = openai_client(address).responses
+        third = turn(turn(turn(None).id).id)
+        with pytest.raises(openai.BadRequestError, match="larger than a request may be") as caught:
+            turn(third.id)
+        assert (caught.value.param, caught.value.code) == ("previous_response_id", "context_length_exceeded")
+        with pytest.raises(openai.BadRequestError) as gone:
+            turn("resp_none")
+        assert gone.value.code == "previous_response_not_found"
+
+
 # --- Calls
 
 

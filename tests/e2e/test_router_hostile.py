@@ -13,7 +13,7 @@ from router_rig import CHAT, ask, owner_first, routing
 from server_rig import LONG, http, httpx, wait_for
 from stand_in_servers import Actor, Server, running
 
-from ewe.server.listener import listen
+from ewe.server.http.listener import listen
 from ewe.server.router.replicas import Replica, ReplicaSet
 from ewe.server.router.router_app import create_router
 from ewe.server.router.router_process import _Router

@@ -17,11 +17,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from ewe.server import json_bodies
-from ewe.server.body_limits import BodyBudget
-from ewe.server.error_responses import add_handlers
-from ewe.server.middleware import AccessMiddleware, RequestLogMiddleware
+from ewe.server.http.error_responses import add_handlers
+from ewe.server.request_handling import json_bodies
+from ewe.server.request_handling.middleware import AccessMiddleware, RequestLogMiddleware
 from ewe.server.settings import ServerSettings
+from ewe.server.traffic.body_limits import BodyBudget
 
 TEXT = "word " * 400
 

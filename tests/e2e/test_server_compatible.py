@@ -14,7 +14,7 @@ from server_rig import PROMPT, events_of, http, openai_client, serving
 from ewe import LLM, SamplingParams
 from ewe.config import resolve_config
 from ewe.server.app import create_app
-from ewe.server.served_engine import LocalEngine
+from ewe.server.engine_client.served_engine import LocalEngine
 from ewe.server.settings import ServerSettings
 
 openai = pytest.importorskip("openai", reason="the openai client is not installed")

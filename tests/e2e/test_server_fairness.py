@@ -15,8 +15,8 @@ from builtin_rig import CHAT, server
 from server_rig import LONG, http, wait_for
 
 from ewe.server import app, verify_text
-from ewe.server.pacing import Pacing
 from ewe.server.settings import ServerSettings
+from ewe.server.traffic.pacing import Pacing
 
 FLOOD = 12
 SLOW, QUICK = "slow and never done", "quick"

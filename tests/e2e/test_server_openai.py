@@ -270,7 +270,12 @@ def test_an_answer_can_be_sent_back(client: Any) -> None:
     answer = client.chat.completions.create(model="builtin", messages=MESSAGES, max_tokens=20)
     parts = [{"type": "text", "text": "And then?"}]
     more = [*MESSAGES, answer.choices[0].message, {"role": "user", "content": parts}]
-    assert client.chat.completions.create(model="builtin", messages=more, max_tokens=5).choices
+    first, *_ = client.chat.completions.create(model="builtin", messages=more, max_tokens=5, stream=True)
+    assert first.choices[0].delta.model_dump(exclude_unset=True) == {
+        "role": "assistant",
+        "content": "",
+        "refusal": None,
+    }
 
 
 def test_models(client: Any) -> None:

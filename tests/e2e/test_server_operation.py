@@ -173,7 +173,7 @@ def test_a_retriever_that_hangs_or_fails_does_not_stop_the_text(is_broken: bool)
 def test_deadlines_of_a_request_and_of_the_server() -> None:
     hanging = Hanging()
     with server(verifier=hanging) as client:
-        for deadline_s in (1e-6, 1.0):
+        for deadline_s in (1e-6, 0.2):
             answer = client.post("/v1/chat/completions", json={**ENDLESS, "ewe": {"deadline_s": deadline_s}})
             assert answer.status_code == 200, "who names a time gets what there is then, be it nothing"
             assert answer.json()["ewe"]["finish_reasons"] == ["timeout"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,6 +96,58 @@ def test_other_models_are_not_there_and_long_texts_are_cut_if_asked(client: Any)
         model="builtin", input=TOO_LONG, dimensions=16, extra_body={"truncate_prompt_tokens": -1}
     )
     assert cut.usage.prompt_tokens == 64
+
+
+# --- Cohere's form
+
+
+@pytest.fixture(scope="module")
+def embed(served: Any) -> Any:
+    cohere = pytest.importorskip("cohere", reason="the cohere client is not installed")
+    client = cohere.ClientV2(base_url=str(served.base_url), api_key="none")
+    return lambda **asked: client.embed(**{"model": "builtin", "input_type": "search_document", **asked})
+
+
+def test_cohere_gets_the_same_vectors(embed: Any, folders: tuple[Path, Path]) -> None:
+    expected = SentenceEncoder(folders[0]).encode_passages(TEXTS)
+    answer = embed(texts=TEXTS, embedding_types=["float", "base64"], output_dimension=16)
+    np.testing.assert_allclose(answer.embeddings.float_, expected, atol=1e-5)
+    decoded = [np.frombuffer(base64.b64decode(text), "<f4") for text in answer.embeddings.base64]
+    np.testing.assert_allclose(decoded, expected, atol=1e-5)
+    assert (answer.texts, answer.response_type) == (TEXTS, "embeddings_by_type")
+    assert answer.meta.tokens.input_tokens == answer.meta.billed_units.input_tokens == 12 * (4 + 3 + 5)
+    parts = [{"content": [{"type": "text", "text": "w1 w2"}]}]
+    np.testing.assert_allclose(embed(inputs=parts).embeddings.float_, expected[:1], atol=1e-5)
+
+
+def test_cohere_tells_queries_from_documents_and_cuts_unless_told_not_to(
+    embed: Any, folders: tuple[Path, Path]
+) -> None:
+    [query] = SentenceEncoder(folders[0]).encode_passages(["w9 w1"])
+    [told] = embed(texts=["w1"], input_type="search_query").embeddings.float_
+    np.testing.assert_allclose(told, query, atol=1e-5)
+    assert embed(texts=[TOO_LONG]).meta.tokens.input_tokens == 64
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"texts": ["w1", TOO_LONG], "truncate": "NONE"}, "texts.1: this has 65 tokens"),
+        ({"texts": ["w1"], "truncate": "START"}, "truncate"),
+        ({"texts": ["w1"], "embedding_types": ["int8"]}, "embedding_types"),
+        ({"texts": ["w1"], "output_dimension": 8}, "vectors of 16 numbers"),
+        ({"images": ["data:image/png;base64,"]}, "images"),
+        ({"inputs": [{"content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "images"),
+        ({"texts": ["w1"], "inputs": [{"content": [{"type": "text", "text": "w1"}]}]}, "either texts or inputs"),
+        ({"texts": [""]}, "texts.0"),
+    ],
+)
+def test_cohere_is_told_what_there_is_not(embed: Any, asked: dict[str, Any], told: str) -> None:
+    from cohere.errors import BadRequestError
+
+    with pytest.raises(BadRequestError) as caught:
+        embed(**asked)
+    assert told in caught.value.body["message"]
 
 
 @pytest.mark.parametrize("path", ["/rerank", "/v1/rerank", "/v2/rerank"])

@@ -189,8 +189,16 @@ def response_deltas(client: Any, **options: Any) -> Iterator[tuple[str, Any]]:
             yield "", event.response.ewe
 
 
-@pytest.mark.parametrize("deltas", [chat_deltas, completion_deltas, response_deltas])
-@pytest.mark.parametrize("events", [False, True])
+@pytest.mark.parametrize(
+    ("deltas", "events"),
+    [
+        (chat_deltas, False),
+        (completion_deltas, False),
+        (response_deltas, True),
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ((chat_deltas, True), (completion_deltas, True))),
+        pytest.param(response_deltas, False, marks=pytest.mark.slow),
+    ],
+)
 def test_drafts_come_as_they_are_written_and_revisions_lead_to_the_answer(
     deltas: Callable[..., Iterator[tuple[str, Any]]], events: bool
 ) -> None:

@@ -17,10 +17,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from ewe import LLM
 from ewe.server.app import create_app
-from ewe.server.middleware import set_up_logs
+from ewe.server.observability.tracing import Tracing
+from ewe.server.request_handling.middleware import set_up_logs
 from ewe.server.router.replicas import Replica, ReplicaSet
 from ewe.server.router.router_app import create_router
-from ewe.server.tracing import Tracing
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"

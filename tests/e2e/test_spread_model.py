@@ -23,7 +23,7 @@ from ewe.cli import eval_qa, model
 from ewe.config import ModelConfig, resolve_config
 from ewe.engine.models import device_map
 from ewe.engine.models.loader import load_model
-from ewe.engine.precompute import precompute
+from ewe.engine.startup.precompute import precompute
 from ewe.errors import ConfigError
 from ewe.evaluation import factuality_run
 from ewe.evaluation.factuality import Found

@@ -84,7 +84,9 @@ def test_an_answer_is_json(url: str) -> None:
     ],
 )
 def test_what_cannot_be_kept_to_is_refused(url: str, more: Any, named: str) -> None:
-    with pytest.raises(openai.BadRequestError, match=named):
+    with pytest.raises(openai.BadRequestError, match=named) as caught:
         ask(url, **more)
+    if named == "cannot be kept to":
+        assert [caught.value.param] == list(more)
     with pytest.raises(openai.BadRequestError, match="guided_choice"):
         openai_client(url).responses.create(model="builtin", input=PROMPT, extra_body={"guided_choice": ["a"]})

@@ -22,7 +22,7 @@ from tolerances import LOGPROBS
 from ewe import LLM, Generation, SamplingParams
 from ewe.config import Config, ModelConfig, resolve_config
 from ewe.engine.models.loader import load_model
-from ewe.engine.precompute import precompute
+from ewe.engine.startup.precompute import precompute
 from ewe.errors import ConfigError, EngineDeadError
 from ewe.evaluation.world.builtin import load_world
 

@@ -15,9 +15,9 @@ from ewe import LLM, SamplingParams
 from ewe.errors import ConfigError
 from ewe.retrieval.datastore import Datastore
 from ewe.server.app import create_app
-from ewe.server.served_engine import LocalEngine
+from ewe.server.engine_client.served_engine import LocalEngine
+from ewe.server.observability.start_report import report_engine
 from ewe.server.settings import ServerSettings
-from ewe.server.start_report import report_engine
 from ewe.types import Passage, ScoredPassage, VerificationRequest, VerificationResult
 
 SEA = Passage("sea", "Nurim Nurner was born in 1901.", title="Nurim Nurner")

@@ -26,7 +26,7 @@ from ewe.engine.attention.probe import attention_layers
 from ewe.engine.attention.torch_backend import TorchBackend
 from ewe.engine.attention.triton_backend import TritonBackend
 from ewe.engine.kvcache.fp8 import FP8, dequantise, quantise
-from ewe.engine.static_decode import StaticDecoder
+from ewe.engine.model_executor.static_decode import StaticDecoder
 
 SLOTS = 12
 

@@ -88,7 +88,7 @@ def test_layers_that_only_look_alike_are_left_as_they_are(family, fused):
         model = AutoModelForCausalLM.from_config(MORE[family](), dtype=torch.float32, attn_implementation="ewe").eval()
     expected = logits_of(model.requires_grad_(False), triton=False)
     assert fuse_layers(model) == fused
-    torch.testing.assert_close(logits_of(model), expected, atol=LOGPROBS, rtol=0)
+    torch.testing.assert_close(logits_of(model, triton=fused > 0), expected, atol=LOGPROBS, rtol=0)
 
 
 def test_merged_weights_take_no_memory_twice():

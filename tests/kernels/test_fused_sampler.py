@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from triton_interpreter import INTERPRETED
 
-from ewe.engine.fused_sampler import sample_fused
-from ewe.engine.sampler import SamplingRow, sample, sample_in_torch
+from ewe.engine.sampling.fused_sampler import sample_fused
+from ewe.engine.sampling.sampler import SamplingRow, sample, sample_in_torch
 from ewe.types.sampling_params import SamplingParams
 
 VOCAB = 150

@@ -15,9 +15,9 @@ from triton_interpreter import INTERPRETED
 
 from ewe.engine.attention.probe import attention_layers
 from ewe.engine.attention.triton_backend import TritonBackend
+from ewe.engine.model_executor.static_decode import StaticDecoder
 from ewe.engine.models.quantization import FewRows, SmallLinear, round_rows, shrink
 from ewe.engine.models.small_products import try_out
-from ewe.engine.static_decode import StaticDecoder
 
 DEVICES = [
     pytest.param("cpu", marks=pytest.mark.skipif(not INTERPRETED, reason="with a GPU at hand, kernels run there")),

@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import time
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -25,9 +26,9 @@ from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
 from ewe.config import Config
 from ewe.config.memory_mark import PlacedPrompt
-from ewe.engine import sampler
+from ewe.engine.evidence.writer_judge import writer_fingerprint
 from ewe.engine.kvcache.pool import KVPool, LayerShape
-from ewe.engine.writer_judge import writer_fingerprint
+from ewe.engine.sampling import sampler
 from ewe.errors import DeviceMemoryError
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Passage, Query, Verdict
@@ -149,7 +150,7 @@ def test_the_model_is_measured_as_a_judge_when_its_engine_starts(tmp_path, monke
         sampler._kernels_run_on.cache_clear()
         on_gpu = measured(folder, "auto")
     sampler._kernels_run_on.cache_clear()
-    monkeypatch.setattr("ewe.engine.writer_judge._is_quick", lambda *_: True)
+    monkeypatch.setattr("ewe.engine.evidence.writer_judge._is_quick", lambda *_: True)
     calibration_path(on_gpu["fingerprint"]).unlink()
     on_cpu = measured(folder, "cpu")
     assert on_gpu["temperature"] == pytest.approx(on_cpu["temperature"], rel=1e-3)
@@ -183,7 +184,8 @@ def test_nothing_waits_for_a_context_that_is_swapped():
     assert not waits
 
 
-@pytest.mark.parametrize("keeps", ["hidden", "queries"])
+# That both are kept is tested with steps from static buffers.
+@pytest.mark.parametrize("keeps", [pytest.param("hidden", marks=pytest.mark.slow), "queries"])
 def test_a_layer_on_another_device_attends_where_the_pool_is(keeps):
     """The middle layer works on the host, as one would on another GPU."""
 
@@ -212,12 +214,13 @@ def test_kernels_run_on_the_model_s_device_whichever_is_the_current_one(gpu):
             config=CONFIG | {"policy": "plain", "scheduler": SCHEDULER | {"max_num_seqs": 2}},
             loaded=load_synthetic(SIZE, "cuda"),
         ) as llm:
-            answers = write_together(llm, [([5, 6, 7], item, ["Some text."]) for item in PARAMS[:2]])
+            params = [replace(item, max_tokens=length) for item, length in zip(PARAMS[:2], (3, 2), strict=True)]
+            answers = write_together(llm, [([5, 6, 7], item, ["Some text."]) for item in params])
             status = llm.client.status()
         assert DEVICE.current == 1
     finally:
         DEVICE.current = 0
-    assert sorted(len(answer.token_ids) for answer in answers) == [7, 9]
+    assert sorted(len(answer.token_ids) for answer in answers) == [2, 3]
     assert all(logprob < 0 for answer in answers for logprob in answer.logprobs), "read before they had arrived"
     assert (status.graphs, status.failed_graphs) == (3, 0)
 

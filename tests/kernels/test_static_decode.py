@@ -21,9 +21,9 @@ from triton_interpreter import INTERPRETED
 from ewe.engine.attention.metadata import TokenOnDevice
 from ewe.engine.attention.probe import attention_layers
 from ewe.engine.attention.triton_backend import TritonBackend
-from ewe.engine.fused_sampler import fetch, sample_fused
-from ewe.engine.sampler import SamplingRow, sample_in_torch
-from ewe.engine.static_decode import StaticDecoder, buckets_for, lanes_for
+from ewe.engine.model_executor.static_decode import StaticDecoder, buckets_for, lanes_for
+from ewe.engine.sampling.fused_sampler import fetch, sample_fused
+from ewe.engine.sampling.sampler import SamplingRow, sample_in_torch
 from ewe.types.sampling_params import SamplingParams
 
 GENERATOR = torch.Generator().manual_seed(6)
@@ -355,7 +355,7 @@ def test_a_model_that_cannot_be_captured_is_decoded_without(device, caplog):
         raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
     with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.WARNING):
-        patch.setattr("ewe.engine.static_decode.StaticStep.capture", refuse)
+        patch.setattr("ewe.engine.model_executor.static_decode.StaticStep.capture", refuse)
         for token in (4, 5, 6):
             found, expected = (item.step([(0, token), (2, token)]) for item in (decoding, present))
             torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
@@ -392,8 +392,8 @@ def decoder_with_room_for(most_tokens, device):
         step._graph = object()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ewe.engine.static_decode.StaticStep.run", lambda step: None)
-        patch.setattr("ewe.engine.static_decode.StaticStep.capture", capture)
+        patch.setattr("ewe.engine.model_executor.static_decode.StaticStep.run", lambda step: None)
+        patch.setattr("ewe.engine.model_executor.static_decode.StaticStep.capture", capture)
         decoder.prepare(2, 2 * LONGER)
     return decoder
 

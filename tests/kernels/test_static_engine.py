@@ -14,8 +14,8 @@ from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
 from ewe.config.memory_mark import PlacedPrompt
 from ewe.engine.attention.triton_backend import TritonBackend
-from ewe.engine.model_runner import ModelRunner
-from ewe.engine.static_decode import StaticDecoder
+from ewe.engine.model_executor.model_runner import ModelRunner
+from ewe.engine.model_executor.static_decode import StaticDecoder
 
 # As small as sentences allow; the interpreter is slow.
 SHAPE = {

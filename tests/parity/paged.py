@@ -12,8 +12,8 @@ from ewe.engine.attention.probe import attention_layers
 from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.engine.kvcache.block_table import BlockTable
 from ewe.engine.kvcache.pool import KVPool
-from ewe.engine.model_runner import ForwardResult, ForwardRow, ModelRunner, layer_shapes
-from ewe.engine.token_states import token_states
+from ewe.engine.model_executor.model_runner import ForwardResult, ForwardRow, ModelRunner, layer_shapes
+from ewe.engine.model_executor.token_states import token_states
 
 
 @dataclass

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ewe.engine.attention.probe import attention_layers
 from ewe.engine.kvcache.fp8 import FP8
-from ewe.engine.text_attention import text_attention
+from ewe.engine.model_executor.text_attention import text_attention
 
 PROMPT, TEXT = 9, 14
 

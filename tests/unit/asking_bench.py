@@ -8,11 +8,11 @@ from typing import Any
 from mock_engine import Bench
 
 from ewe.config import Config
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.engine.effects import Policy
 from ewe.engine.request import Request
 from ewe.engine.sequence import Sequence
 from ewe.engine.side_texts import Asking
-from ewe.engine.stream_events import StreamEvent
 from ewe.types import Generation
 from ewe.types.sampling_params import SamplingParams
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from mock_engine import ALPHABET, Bench, MockRunner
 
 from ewe.config import Config
-from ewe.engine.model_runner import ForwardResult, ForwardRow
-from ewe.engine.stream_events import StreamEvent
-from ewe.engine.workers import Job
+from ewe.engine.answer_text.stream_events import StreamEvent
+from ewe.engine.evidence.workers import Job
+from ewe.engine.model_executor.model_runner import ForwardResult, ForwardRow
 from ewe.types import Generation
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from engine_tokenizers import PieceTokenizer
 
-from ewe.engine.output_text import OutputText
-from ewe.engine.sampler import Token
+from ewe.engine.answer_text.output_text import OutputText
+from ewe.engine.sampling.sampler import Token
 from ewe.text.sentences import SentenceSplitter
 
 SPLITTER = SentenceSplitter()

@@ -15,10 +15,10 @@ from transformers import AutoModelForCausalLM
 
 from ewe.config import Config, MemoryConfig, ModelConfig
 from ewe.config.known_models import KNOWN_MODELS
+from ewe.engine.model_executor.fingerprint import identity_of
 from ewe.engine.models import model_files
-from ewe.engine.models.fingerprint import identity_of
 from ewe.engine.models.loader import load_model
-from ewe.engine.preflight import preflight
+from ewe.engine.startup.preflight import preflight
 from ewe.errors import ConfigError
 
 TOKEN_IDS = torch.tensor([[1, 5, 9, 40, 7, 3]])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
-from ewe.server.affinity import SeenKeys, affinity_key
+from ewe.server.traffic.affinity import SeenKeys, affinity_key
 
 
 def chat(text: Any, **body: Any) -> dict[str, Any]:

@@ -27,8 +27,8 @@ from test_policy_records import HOT, PROMPTS, Failing, plain, timeless, told
 
 from ewe.config import Config
 from ewe.config.memory_mark import PlacedPrompt
+from ewe.engine.model_executor.text_attention import TextAttention
 from ewe.engine.request import Request
-from ewe.engine.text_attention import TextAttention
 from ewe.policies.self_rag_like import TOKENS
 from ewe.types.sampling_params import SamplingParams
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -29,6 +30,16 @@ SHAPES = [
     ((20, 20, 20), 40, 1),
 ]
 PRECISIONS = [torch.float32, torch.float16, torch.bfloat16]
+# All that a call may be in one precision, and one of each of the others; the rest in the slow tier.
+CALLS = [
+    pytest.param(
+        dtype,
+        *call,
+        id=f"{dtype}-{'-'.join(map(str, call))}",
+        marks=[] if dtype == torch.float32 or call == ["paper", 6, 2.0] else pytest.mark.slow,
+    )
+    for dtype, *call in product(PRECISIONS, ("paper", "plain"), (None, 6), (None, 2.0))
+]
 
 
 def make_rows(rng):
@@ -119,10 +130,7 @@ def rows_that_share(rng):
     ]
 
 
-@pytest.mark.parametrize("softcap", [None, 2.0])
-@pytest.mark.parametrize("window", [None, 6])
-@pytest.mark.parametrize("merge", ["paper", "plain"])
-@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
+@pytest.mark.parametrize(("dtype", "merge", "window", "softcap"), CALLS)
 @pytest.mark.parametrize(
     ("make", "slot_bytes"), [(make_rows, 64 * 1024), (rows_that_share, 16 * 1024), (rows_in_prompts, 16 * 1024)]
 )

@@ -19,8 +19,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from ewe.server.batch_calls import call
-from ewe.server.fair_queue import LARGE
+from ewe.server.batch.batch_calls import call
+from ewe.server.traffic.fair_queue import LARGE
 
 
 def asked(body: JsonValue) -> Any:
@@ -52,7 +52,7 @@ def test_large_json_is_made_and_read_beside_the_event_loop(
         await JSONResponse("a" * size)(scope, receive, send)
 
     fake = SimpleNamespace(dumps=noted(json.dumps), loads=noted(json.loads))
-    monkeypatch.setattr("ewe.server.batch_calls.json", fake)
+    monkeypatch.setattr("ewe.server.batch.batch_calls.json", fake)
     reply = asyncio.run(call(app, "/v1/completions", {}, {}))
     assert (reply.body, reply.size) == ("a" * size, size + 2)
     assert [thread is not threading.main_thread() for thread in used] == [True, is_beside]

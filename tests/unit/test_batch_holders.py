@@ -12,11 +12,11 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from fastapi import Request
 
-from ewe.server.admission import AdmissionControl
-from ewe.server.error_responses import RefusedError
-from ewe.server.fair_queue import FairQueue
+from ewe.server.http.error_responses import RefusedError
+from ewe.server.request_handling.thread_work import run_in_thread
 from ewe.server.settings import ServerSettings
-from ewe.server.thread_work import run_in_thread
+from ewe.server.traffic.admission import AdmissionControl
+from ewe.server.traffic.fair_queue import FairQueue
 
 
 def test_work_of_a_batch_and_of_its_key_count_apart() -> None:

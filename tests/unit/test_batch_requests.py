@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ewe.errors import InvalidRequestError
+from ewe.retrieval.ingest import parquet_files
 from ewe.server.batch.requests import LineError, LineLimitError, LineLimits, check_requests, read_requests
 
 GOOD: dict[str, Any] = {"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": "p"}}
@@ -173,6 +174,28 @@ def test_parquet_holds_bodies_as_text_or_as_structs(tmp_path: Path) -> None:
     assert (error.param, error.line) == ("body", 1)
     path.write_bytes(b"PAR1")
     with pytest.raises(InvalidRequestError, match="no Parquet file"):
+        check_requests(path)
+
+
+def test_parquet_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "requests.parquet"
+    rows = [{**GOOD, "custom_id": str(n), "body": {"messages": [{"content": "x" * 10_000}]}} for n in range(200)]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path, compression="zstd", use_dictionary=False)
+    assert check_requests(path).total == 200
+    sizes: list[int] = []
+    monkeypatch.setattr(parquet_files, "_MOST_BYTES", 1 << 20)
+    batches = parquet.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        parquet.ParquetFile,
+        "iter_batches",
+        lambda table, size, **rest: sizes.append(size) or batches(table, size, **rest),
+    )
+    assert (check_requests(path).total, sizes) == (200, [1])
+    monkeypatch.setattr(parquet_files, "LARGEST_WHOLE", 100_000)
+    with pytest.raises(InvalidRequestError, match="its pages unpack to 1 MiB at once"):
         check_requests(path)
 
 

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.errors import ConfigError
-from ewe.server.batch_store import BatchStore, new_id, page, write_whole
-from ewe.server.schemas.batch_schemas import Batch, StoredFile
+from ewe.server.batch.batch_schemas import Batch, StoredFile
+from ewe.server.batch.batch_store import BatchStore, new_id, page, write_whole
 
 
 def file(file_id: str, size: int = 3) -> StoredFile:
@@ -84,7 +84,7 @@ def test_a_name_that_utf_8_cannot_carry_does_not_break_the_list(tmp_path: Path) 
 
 
 def test_of_ended_batches_the_newest_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ewe.server.batch_store._MOST_ENDED", 2)
+    monkeypatch.setattr("ewe.server.batch.batch_store._MOST_ENDED", 2)
     store = BatchStore(tmp_path)
     store.batches.put("ann", batch("batch_0"))
     for number in range(1, 6):
@@ -102,7 +102,7 @@ def test_records_are_written_beside_the_event_loop_the_latest_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writers: list[threading.Thread] = []
-    monkeypatch.setattr("ewe.server.batch_store.os.fsync", lambda _: writers.append(threading.current_thread()))
+    monkeypatch.setattr("ewe.server.batch.batch_store.os.fsync", lambda _: writers.append(threading.current_thread()))
 
     async def keep_all(store: BatchStore) -> None:
         kept = [store.files.keep("ann", file("file-1", size)) for size in range(20)]
@@ -125,7 +125,7 @@ def test_a_record_that_cannot_be_written_is_not_kept(tmp_path: Path, monkeypatch
 
     store = BatchStore(tmp_path)
     asyncio.run(store.files.keep("ann", file("file-1")))
-    monkeypatch.setattr("ewe.server.batch_store.os.fsync", fail)
+    monkeypatch.setattr("ewe.server.batch.batch_store.os.fsync", fail)
     for name in ("file-1", "file-2"):
         with pytest.raises(OSError, match="No space"):
             asyncio.run(store.files.keep("ann", file(name)))

@@ -57,7 +57,10 @@ def test_every_benchmark_for_gpus_draws() -> None:
     assert set(FIGURES) == set(GPU_LIMITS) - {"launches", "checked_throughput"}  # a table of them says it all
 
 
-@pytest.mark.parametrize("name", FIGURES)
+# What matplotlib makes of it takes longest here; what the others hand to it is looked at below.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "attention" else pytest.mark.slow) for name in FIGURES]
+)
 def test_a_kept_document_becomes_a_picture(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, picture = tmp_path / "kept.json", tmp_path / "pictures" / "one.png"
     kept.write_text(json.dumps(document(name)))

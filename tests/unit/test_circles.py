@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.engine.circles import goes_in_circles
+from ewe.engine.answer_text.circles import goes_in_circles
 
 
 @given(st.lists(st.integers(0, 9), max_size=80), st.lists(st.integers(0, 9), min_size=1, max_size=64))

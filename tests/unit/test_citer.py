@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
-from ewe.server.citer import Citer
-from ewe.server.fair_queue import LARGE, WorkQueues
+from ewe.server.answering.citer import Citer
+from ewe.server.traffic.fair_queue import LARGE, WorkQueues
 from ewe.types import Passage, VerificationRequest, VerificationResult
 
 TEXT = "It rains. " * 20
@@ -52,7 +52,8 @@ class Rig:
 
     def citer(self, size: int) -> Citer:
         service: Any = self
-        run: Any = SimpleNamespace(tenant="one")
+        original = SimpleNamespace(prefill="")
+        run: Any = SimpleNamespace(tenant="one", opened=[SimpleNamespace(request=SimpleNamespace(original=original))])
         return Citer(service, run, service, "", [Passage("a", "x" * size)])
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from ewe.cli.live_view import LiveView
 from ewe.cli.text_view import LiveText, TextView
 from ewe.config import Config
-from ewe.engine.stream_events import StreamEvent
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.evaluation.report.page import page_data
 from ewe.types import Generation
 from ewe.types.sampling_params import SamplingParams

@@ -77,7 +77,14 @@ def tokenizer_of(kind: str) -> PreTrainedTokenizerFast:
 
 
 KINDS = ("byte level", "takes space", "sentencepiece", "nfkc lower", "unigram", "builtin", "smollm2")
-FAMILIES = [(kind, name) for kind in KINDS for name in TEMPLATES if kind not in ("builtin", "smollm2")]
+# Each kind of tokenizer and each template once; all pairs of them in the slow tier.
+TELLING = {*((KINDS[0], name) for name in TEMPLATES), *((kind, "tools") for kind in KINDS)}
+FAMILIES = [
+    pytest.param(kind, name, marks=[] if (kind, name) in TELLING else pytest.mark.slow)
+    for kind in KINDS
+    for name in TEMPLATES
+    if kind not in ("builtin", "smollm2")
+]
 FAMILIES += [("builtin", "own"), ("smollm2", "own")]
 
 

@@ -20,7 +20,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 from ewe.cli.main import app as cli
 from ewe.config import Config
 from ewe.server.app import create_app
-from ewe.server.draining import FLUSH_S
+from ewe.server.http.draining import FLUSH_S
 from ewe.server.router.replicas import ReplicaSet
 from ewe.server.router.router_app import create_router
 from ewe.server.settings import ServerSettings, resolve_settings

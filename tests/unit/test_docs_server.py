@@ -16,7 +16,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.engine.status import EngineStatus
 from ewe.server.app import create_app
-from ewe.server.metrics import Metrics
+from ewe.server.observability.metrics import Metrics
 from ewe.server.schemas.chat_schemas import ChatRequest
 from ewe.server.schemas.common import EweOptions
 from ewe.server.schemas.completion_schemas import CompletionRequest
@@ -34,7 +34,8 @@ MEMORIES = (ROOT / "docs" / "guides" / "longterm_memory.md").read_text(encoding=
 CODE = "\n".join(
     path.read_text(encoding="utf-8")
     for folder in ("server", "longterm/routes")
-    for path in sorted((ROOT / "ewe" / folder).glob("*.py"))
+    for path in sorted((ROOT / "ewe" / folder).rglob("*.py"))
+    if path.parent.name != "router" and path.name != "requests.py"  # a proxy, and lines of a batch
 )
 
 

@@ -15,10 +15,10 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 from ewe import Config
 from ewe.components import Components
 from ewe.retrieval import bm25
-from ewe.server.document_pieces import MOST_CHARACTERS, pieces_of
+from ewe.server.engine_client.document_pieces import MOST_CHARACTERS, pieces_of
+from ewe.server.engine_client.text_verifiers import OwnTextVerifiers
 from ewe.server.own_process.child_parts import ChildVerifiers
 from ewe.server.own_process.remote_parts import RemoteVerifiers
-from ewe.server.text_verifiers import OwnTextVerifiers
 from ewe.text.words import words
 from ewe.types import Passage, Verdict, VerificationRequest
 

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ewe.engine import draw_columns
-from ewe.engine.draw_columns import DrawColumns
-from ewe.engine.sampler import SamplingRow, uniform
+from ewe.engine.sampling import draw_columns
+from ewe.engine.sampling.draw_columns import DrawColumns
+from ewe.engine.sampling.sampler import SamplingRow, uniform
 from ewe.types.sampling_params import SamplingParams
 
 SEEDS = st.integers(-(2**70), 2**70)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ewe.server.embed_rerank import _BATCH, _encode, _score
+from ewe.server.openai.embed_rerank import _BATCH, _encode, _score
+from ewe.server.request_handling.thread_work import Cancellation
 from ewe.server.schemas.embed_rerank_schemas import EmbeddingRequest, RerankRequest
-from ewe.server.thread_work import Cancellation
 
 
 class Rig:

@@ -12,9 +12,9 @@ from engine_parts import Judge, Library, number, sentences, words
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.engine import inflight_batch
-from ewe.engine.model_runner import ForwardResult, ForwardRow
-from ewe.engine.sampler import Drawing, Token
+from ewe.engine.model_executor.model_runner import ForwardResult, ForwardRow
+from ewe.engine.sampling.sampler import Drawing, Token
+from ewe.engine.scheduling import inflight_batch
 from ewe.types import Evidence, Passage, Verdict, VerificationResult
 from ewe.types.sampling_params import SamplingParams
 

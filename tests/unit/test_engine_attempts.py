@@ -12,9 +12,9 @@ from engine_parts import Answers, words
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.engine import inflight_batch
-from ewe.engine.sampler import Token
-from ewe.engine.sentence_checks import Attempt, SentenceState
+from ewe.engine.evidence.sentence_checks import Attempt, SentenceState
+from ewe.engine.sampling.sampler import Token
+from ewe.engine.scheduling import inflight_batch
 from ewe.text.check_result import REPEATS
 from ewe.types import (
     Claim,

@@ -11,11 +11,11 @@ from parity.families import build
 from torch.profiler import ProfilerActivity, profile
 
 from ewe.config import Config
-from ewe.engine import budget as module
-from ewe.engine.budget import MemoryBudget, estimate_activations, make_pool, plan_memory
 from ewe.engine.kvcache.pool import KVPool, TokenStates
-from ewe.engine.model_runner import ForwardRow, ModelRunner, layer_shapes
+from ewe.engine.model_executor.model_runner import ForwardRow, ModelRunner, layer_shapes
 from ewe.engine.models.loader import LoadedModel
+from ewe.engine.startup import budget as module
+from ewe.engine.startup.budget import MemoryBudget, estimate_activations, make_pool, plan_memory
 from ewe.errors import ConfigError, DeviceMemoryError
 
 GIB = 1 << 30

@@ -12,7 +12,7 @@ from engine_parts import Judge, Library, number, sentences
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.engine.inflight_batch import InflightBatch
+from ewe.engine.scheduling.inflight_batch import InflightBatch
 from ewe.types import Verdict
 from ewe.types.sampling_params import SamplingParams
 

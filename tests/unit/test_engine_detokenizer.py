@@ -10,7 +10,7 @@ from engine_tokenizers import TEXTS, PieceTokenizer, byte_level, sentencepiece_l
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ewe.engine.detokenizer import Detokenizer
+from ewe.engine.answer_text.detokenizer import Detokenizer
 
 TOKENIZERS = {"byte_level": byte_level, "sentencepiece_like": sentencepiece_like}
 texts = st.lists(

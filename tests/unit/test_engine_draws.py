@@ -14,9 +14,9 @@ from engine_parts import Judge, Library, sentences
 from mock_engine import Bench, MockRunner
 
 from ewe.config import Config
-from ewe.engine.inflight_batch import SchedulerOutput, known_draws
-from ewe.engine.model_runner import ForwardResult, ForwardRow
-from ewe.engine.sampler import SamplingRow, sample_in_torch
+from ewe.engine.model_executor.model_runner import ForwardResult, ForwardRow
+from ewe.engine.sampling.sampler import SamplingRow, sample_in_torch
+from ewe.engine.scheduling.inflight_batch import SchedulerOutput, known_draws
 from ewe.types import Verdict
 from ewe.types.sampling_params import SamplingParams
 

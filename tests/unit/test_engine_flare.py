@@ -9,7 +9,7 @@ from engine_parts import Notebook, words
 from mock_engine import Bench, MockRunner
 
 from ewe.config import Config
-from ewe.engine.model_runner import ForwardRow
+from ewe.engine.model_executor.model_runner import ForwardRow
 from ewe.types import Generation, ScoredPassage
 from ewe.types.sampling_params import SamplingParams
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ pytest.importorskip("llguidance", reason="llguidance is not installed")
 
 from transformers import AutoTokenizer
 
-from ewe.engine.grammar import Grammar, Grammars
+from ewe.engine.sampling.grammar import Grammar, Grammars, _on_deep_stack
 from ewe.errors import SchemaError
 
 TOKENIZER = AutoTokenizer.from_pretrained(Path(__file__).parents[2] / "ewe" / "evaluation" / "world" / "model")
@@ -32,6 +34,28 @@ SCHEMA: dict[str, Any] = {
     "required": ["name", "born", "tags"],
     "additionalProperties": False,
 }
+
+
+@pytest.mark.parametrize(("took_s", "too_long_after"), [(0.01, 50), (0.0015, None)])
+def test_a_grammar_that_holds_up_all_answers_ends_its_own(
+    monkeypatch: pytest.MonkeyPatch, took_s: float, too_long_after: int | None
+) -> None:
+    clock = itertools.count()
+    monkeypatch.setattr("ewe.engine.sampling.grammar.time.thread_time", lambda: next(clock) * took_s)
+    grammar = Grammars(TOKENIZER, VOCAB, frozenset({EOS})).of_lark('start: "a"*')  # which follows two texts at first
+    first = next((count for count in range(2, 600) if grammar.follow([])), None)
+    assert first is None if too_long_after is None else abs(first - too_long_after) <= 1
+    again = grammar.copy().follow([])  # so it does for whoever asks for it once more
+    assert ("ms for each token" in again) is (too_long_after is not None)
+
+
+def test_only_the_compilers_thread_has_its_deep_stack() -> None:
+    def call() -> int:
+        _on_deep_stack(str)  # begins once the thread of the outer call has been started
+        return threading.stack_size()
+
+    # Threads that others start while it compiles would have it, too, and two at once would leave it for all.
+    assert _on_deep_stack(call) == threading.stack_size() < 1 << 28
 
 
 def walk(grammar: Grammar, ids: list[int], count: int, rng: random.Random) -> list[int]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.engine import workers
+from ewe.engine.evidence import workers
 from ewe.engine.request import Request
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.types import Evidence, Generation, MemoryOptions, Passage, Query, ScoredPassage, Verdict

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from ewe import errors
 from ewe.config.memory_mark import PlacedPrompt
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.engine.request import Request, TokenizedRequest
-from ewe.engine.stream_events import StreamEvent
-from ewe.server.error_responses import RefusedError, refusal_of
+from ewe.server.http.error_responses import RefusedError, refusal_of
 from ewe.server.own_process import engine_messages as wire
 from ewe.server.own_process.message_pipe import MessagePipe, packed
 from ewe.text.tool_calls.formats import FORMATS

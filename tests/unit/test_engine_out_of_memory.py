@@ -17,10 +17,10 @@ from parity.paged import PagedModel
 from tolerances import LOGPROBS
 
 from ewe.config import Config, ModelConfig
-from ewe.engine.model_runner import ForwardResult, ForwardRow
+from ewe.engine.model_executor.model_runner import ForwardResult, ForwardRow
+from ewe.engine.model_executor.out_of_memory import FrugalRunner, Runner
 from ewe.engine.models import loader
 from ewe.engine.models.loader import load_model
-from ewe.engine.out_of_memory import FrugalRunner, Runner
 from ewe.errors import DeviceMemoryError
 from ewe.types.sampling_params import SamplingParams
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from output_texts import SPLITTER, pieces, sentences, token
 
-from ewe.engine.output_text import OutputText
-from ewe.engine.sentence_spans import Span
+from ewe.engine.answer_text.output_text import OutputText
+from ewe.engine.answer_text.sentence_spans import Span
 from ewe.text.tool_calls.template import FORMATS
 from ewe.text.tool_calls.tools import Tool, ToolRequest
 from ewe.text.tool_calls.use import ToolUse

@@ -11,11 +11,11 @@ from engine_tokenizers import PieceTokenizer
 from mock_engine import Bench
 
 from ewe.config import Config, FeedbackConfig
+from ewe.engine.answer_text.output_text import OutputText
 from ewe.engine.effects import Paused, Retrieve, Verify, Write
-from ewe.engine.output_text import OutputText
+from ewe.engine.evidence.sentence_checks import Progress
 from ewe.engine.policy_answer import Answer
-from ewe.engine.sampler import Token
-from ewe.engine.sentence_checks import Progress
+from ewe.engine.sampling.sampler import Token
 from ewe.policies.ewe import ewe
 from ewe.policies.plain import plain
 from ewe.text.sentences import SentenceSplitter

@@ -11,8 +11,8 @@ from mock_engine import Bench, CharTokenizer, CharUnits
 
 from ewe.config import Config
 from ewe.config.memory_mark import PlacedPrompt
-from ewe.engine.prompt_maker import PromptMaker
-from ewe.engine.prompt_passages import PromptPassages
+from ewe.engine.inputs.prompt_maker import PromptMaker
+from ewe.engine.inputs.prompt_passages import PromptPassages
 from ewe.engine.request import Request
 from ewe.types import Passage, ScoredPassage
 from ewe.types.sampling_params import SamplingParams

@@ -18,13 +18,13 @@ from unit.engine_tokenizers import sentencepiece_like
 from ewe import LLM, SamplingParams
 from ewe.config import Config, MemoryConfig, ModelConfig, resolve_config
 from ewe.engine.attention import choose
-from ewe.engine.budget import plan_memory
-from ewe.engine.model_runner import layer_shapes
+from ewe.engine.model_executor.fingerprint import identity_of
+from ewe.engine.model_executor.model_runner import layer_shapes
 from ewe.engine.models.compiled import compile_layers, undo_compile
-from ewe.engine.models.fingerprint import identity_of
 from ewe.engine.models.loader import LoadedModel, load_model
 from ewe.engine.models.quantization import SmallLinear, refuse_unusable, round_rows, shrink
 from ewe.engine.models.small_products import choose_few_rows
+from ewe.engine.startup.budget import plan_memory
 from ewe.errors import ConfigError
 
 KINDS: Any = ("int8", "fp8")

@@ -16,16 +16,17 @@ from hypothesis import strategies as st
 from mock_engine import ALPHABET, Bench
 
 from ewe.config import Config, FeedbackConfig
-from ewe.engine.detokenizer import Detokenizer
-from ewe.engine.quoting import written
-from ewe.engine.stream_events import StreamEvent
+from ewe.engine.answer_text.detokenizer import Detokenizer
+from ewe.engine.answer_text.stream_events import StreamEvent
+from ewe.engine.policy_runtime.quoting import written
 from ewe.policies import ewe as policy_ewe
 from ewe.policies import replacements
 from ewe.policies.replacements import settled
-from ewe.server.answers import ewe_result
+from ewe.server.answering.answers import ewe_result
 from ewe.text.check_result import REPEATS
 from ewe.text.overviews import asks_for_all
 from ewe.text.quotation import Quotation
+from ewe.text.sentences import code_blocks
 from ewe.types import (
     Claim,
     Evidence,
@@ -207,6 +208,15 @@ def test_a_quotation_follows_where_a_text_goes_in_circles_but_none_follows_anoth
     assert reasons(generation) == ["drop", "quote", "drop", "drop"]
 
 
+def test_a_quotation_follows_where_the_first_sentence_goes_in_circles() -> None:
+    def circles(context: str, units: tuple[str, ...]) -> str:
+        text = context[context.rindex(":") + 1 :]
+        return "\x00" if FOUND in text else "Ab "[len(text) % 3]
+
+    generation = remembering(config(), circles, Answers({}))
+    assert (generation.error, generation.text.strip()) == ("", FOUND)
+
+
 @pytest.mark.parametrize(
     ("prompt", "script", "stop", "text"),
     [
@@ -257,6 +267,7 @@ def test_code_that_repeats_itself_goes_on(text: str, goes_on: bool) -> None:
     answer: Any = SimpleNamespace(
         sentences=[],
         text=SimpleNamespace(text=text),
+        code_blocks=code_blocks(text),
         has_grammar=False,
         is_settled=True,
         goes_in_circles=True,

@@ -12,8 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ewe.engine import sampler
-from ewe.engine.sampler import SamplingRow, sample
+from ewe.engine.sampling import sampler
+from ewe.engine.sampling.sampler import SamplingRow, sample
 from ewe.types.sampling_params import SamplingParams
 
 VOCAB = 8

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from mock_engine import ALPHABET, Bench
 
 from ewe.config import Config
-from ewe.engine import inflight_batch
 from ewe.engine.request import Request
-from ewe.engine.sampler import Drawing
+from ewe.engine.sampling.sampler import Drawing
+from ewe.engine.scheduling import inflight_batch
 from ewe.errors import InvalidRequestError
 from ewe.types import VerificationRequest, VerificationResult
 from ewe.types.sampling_params import SamplingParams

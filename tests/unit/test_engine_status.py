@@ -11,11 +11,11 @@ from engine_parts import sentences
 from mock_engine import Bench
 
 from ewe.config import Config
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.engine.engine_loop import EngineLoop
 from ewe.engine.kvcache.block_manager import BlockManager
 from ewe.engine.request import Request
 from ewe.engine.status import EngineStatus, status_of
-from ewe.engine.stream_events import StreamEvent
 from ewe.engine.units.unit_cache import UnitCache
 from ewe.errors import PromptTooLongError
 from ewe.types.sampling_params import SamplingParams

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine_tokenizers import PieceTokenizer
 from output_texts import SPLITTER, pieces, sentences, token
 
-from ewe.engine.output_text import OutputText
+from ewe.engine.answer_text.output_text import OutputText
 
 
 def test_a_stop_string_ends_the_text_before_it_even_across_tokens() -> None:

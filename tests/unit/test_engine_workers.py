@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ewe.engine.workers import Job, Worker
+from ewe.engine.evidence.workers import Job, Worker
 
 LONG = 60.0  # seconds after which a test would fail that waits for something that never comes
 

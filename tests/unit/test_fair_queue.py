@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
-from ewe.server.error_responses import RefusedError
-from ewe.server.fair_queue import FairQueue
+from ewe.server.http.error_responses import RefusedError
+from ewe.server.traffic.fair_queue import FairQueue
 
 LONG = 400.0
 

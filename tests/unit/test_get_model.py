@@ -19,7 +19,7 @@ from ewe.config.known_models import KNOWN_MODELS, KnownModel
 from ewe.engine.models import get_model as module
 from ewe.engine.models.get_model import get_model
 from ewe.engine.models.loader import load_model
-from ewe.engine.preflight import preflight
+from ewe.engine.startup.preflight import preflight
 from ewe.errors import ConfigError, ModelDownloadError
 
 

@@ -18,7 +18,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from ewe.engine.status import EngineStatus
-from ewe.server.metrics import Metrics
+from ewe.server.observability.metrics import Metrics
 from ewe.server.router.replica_metrics import all_metrics
 from ewe.server.router.replicas import Replica
 

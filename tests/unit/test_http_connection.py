@@ -14,9 +14,9 @@ pytest.importorskip("uvicorn", reason="the server's packages are not installed")
 import uvicorn
 from uvicorn.server import ServerState
 
-from ewe.server.connections import ConnectionWatch
-from ewe.server.http_connection import HttpConnection
-from ewe.server.listener import listen
+from ewe.server.http.connections import ConnectionWatch
+from ewe.server.http.http_connection import HttpConnection
+from ewe.server.http.listener import listen
 from ewe.server.settings import ServerSettings
 
 ASK = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ewe.cli.index_report import tell
 from ewe.errors import DatastoreError
 from ewe.retrieval.ingest import ChunkRules, Problem, ReadOptions, Report, Request, add, build, row_files
 from ewe.retrieval.ingest.datastore_info import info, remove
+from ewe.retrieval.ingest.ledger import Counts
 from ewe.retrieval.store import PassageStore
 from ewe.types import Passage
 
@@ -70,7 +72,7 @@ def test_a_build_tells_what_came_of_everything(source: Path, whole) -> None:
     assert (report.counts.empty, report.counts.problems) == (1, 3)
     label = str(source / "a.jsonl")
     assert [problem.where for problem in report.problems] == [f"{label}:8", label, str(source / "d.csv")]
-    assert "'r3' stands for another passage" in report.problems[1].message
+    assert "the id 'r3' stands there twice" in report.problems[1].message
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3, 5])
@@ -240,6 +242,65 @@ def test_a_store_that_was_filled_by_hand_is_added_to_but_not_built_over(tmp_path
         build(tmp_path / "ds", request(path), RULES)
     add(tmp_path / "ds", request(path))
     assert ids(tmp_path / "ds") == ["mine", "a"]
+
+
+def test_ids_that_another_file_has_are_named_after_their_own(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        rows(tmp_path / f"{name}.jsonl", [{"id": i, "text": f"Row {i} of {name}."} for i in (1, 2)])
+    second = str(tmp_path / "b.jsonl")
+    report = build(tmp_path / "ds", request(tmp_path), RULES)
+    assert (report.counts.passages, report.counts.problems) == (4, 0)
+    assert ids(tmp_path / "ds") == ["1", "2", f"{second}:1", f"{second}:2"]
+    rows(tmp_path / "b.jsonl", [{"id": 2, "text": "Row 2 of b, changed."}])
+    add(tmp_path / "ds", Request((second,)))
+    assert ids(tmp_path / "ds") == ["1", "2", f"{second}:2"]
+
+
+def test_files_that_are_gone_are_named_and_removed_on_request(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name in ("a", "b", "c"):
+        (folder / f"{name}.txt").write_text(f"Text of {name}, which is short.")
+    (tmp_path / "elsewhere.txt").write_text("Another text.")
+    build(tmp_path / "ds", Request((str(folder), str(tmp_path / "elsewhere.txt"))), RULES)
+    for path in (folder / "a.txt", tmp_path / "elsewhere.txt"):
+        path.unlink()
+    (folder / "moved").mkdir()
+    (folder / "b.txt").rename(folder / "moved" / "b.txt")
+    report = add(tmp_path / "ds", request(folder))
+    gone = (str(folder / "a.txt"), str(folder / "b.txt"))
+    assert (report.gone, report.pruned, len(ids(tmp_path / "ds"))) == (gone, None, 4)
+    report = add(tmp_path / "ds", Request((str(folder / "**/*.txt"),)), prune=True)
+    assert (report.gone, report.pruned) == (gone, 2)
+    # What moved was a duplicate of its old place before, and takes that place's passage over.
+    assert [Path(name).name for name in ids(tmp_path / "ds")] == ["c.txt", "elsewhere.txt", "b.txt"]
+    report = add(tmp_path / "ds", request(folder), prune=True)
+    assert (report.gone, report.pruned, report.skipped) == ((), 0, 2)
+
+
+def test_what_is_gone_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for pruned, said in (
+        (None, "2 files of the datastore gone from there: a.txt, b.txt; --prune removes what came from them"),
+        (1, "1 passage removed, of 2 files gone from there: a.txt, b.txt"),
+    ):
+        tell(Report(Counts(), (), (), 0, (), ("a.txt", "b.txt"), pruned), tmp_path)
+        assert said in capsys.readouterr().out.splitlines()
+
+
+def test_what_was_removed_by_name_stays_away_when_files_are_pruned(tmp_path: Path) -> None:
+    values: list[dict[str, object]] = [{"id": f"r{i}", "text": f"Row {i % 2}."} for i in range(3)]
+    kept, gone = rows(tmp_path / "a.jsonl", values), rows(tmp_path / "b.jsonl", [{"text": "Row 9."}])
+    build(tmp_path / "ds", request(tmp_path), RULES)
+    remove(tmp_path / "ds", ["r1"])
+    gone.unlink()
+    add(tmp_path / "ds", Request((str(kept), str(tmp_path))), prune=True)
+    assert ids(tmp_path / "ds") == ["r0"]
+
+
+def test_a_file_that_cannot_be_read_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_bytes(b"a\0b")
+    report = build(tmp_path / "ds", request(tmp_path), RULES)
+    assert ["no text (binary data)" in problem.message for problem in report.problems] == [True]
 
 
 def test_a_worker_that_dies_is_reported(source, tmp_path, monkeypatch) -> None:

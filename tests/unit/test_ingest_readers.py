@@ -57,6 +57,26 @@ class TestText:
         path = written(tmp_path / "b.txt", "Müller wrote.".encode("utf-16-le"))
         assert read(path, ReadOptions(encoding="UTF-16-LE"))[0].text == "Müller wrote."
 
+    def test_what_is_utf8_is_read_as_such_whatever_is_named(self, tmp_path: Path) -> None:
+        """A folder may hold both."""
+        named = ReadOptions(encoding="cp1252")
+        for name, text in {
+            "a.txt": "Zoë wrote “x”.",
+            "a.md": "Zoë",
+            "a.html": "<p>Zoë",
+            "a.csv": "text,n\nZoë,1",
+            "a.jsonl": '{"text": "Zoë"}\n{"text": "Zoë"}',
+        }.items():
+            for encoding in ("utf-8", "cp1252"):
+                texts = [document.text for document in read(written(tmp_path / name, text.encode(encoding)), named)]
+                assert all("Zoë" in text for text in texts), (name, encoding)
+        mixed = b'{"text": "Zo\xc3\xab"}\n{"text": "Zo\xeb"}'
+        assert [row.text for row in read(written(tmp_path / "b.jsonl", mixed), named)] == ["Zoë", "Zoë"]
+        path = written(tmp_path / "c.txt", b"+ACE-")
+        assert read(path, ReadOptions(encoding="utf-7"))[0].text == "!"
+        path = written(tmp_path / "d.txt", b"word " * 3000 + b"\xeb")
+        assert read(path, named)[0].text.endswith("ë")
+
     @pytest.mark.parametrize(
         "content", [b"\x7fELF\x00\x00\x01", b"abc\x00def" * 50, "text".encode("utf-16-le") * 9, bytes(range(1, 32)) * 9]
     )
@@ -322,6 +342,21 @@ class TestPDF:
             "The loss fell to a share of 15.9 percent of all the water in the year.",
         ]
 
+    @pytest.mark.parametrize(
+        ("stated", "title"),
+        [
+            ("(anonymous)", "a"),
+            ("untitled", "a"),
+            ("Microsoft Word - Report 2024.docx", "Report 2024"),
+            ("Annual Report", "Annual Report"),
+        ],
+    )
+    def test_titles_that_programs_make_up_are_none(self, tmp_path: Path, pypdf, stated: str, title: str) -> None:
+        writer = pypdf.PdfWriter(clone_from=written(tmp_path / "plain.pdf", pdf(["Some text."])))
+        writer.add_metadata({"/Title": stated})
+        writer.write(tmp_path / "a.pdf")
+        assert read(tmp_path / "a.pdf")[0].title == title
+
     def test_pictures_and_damage_are_told_apart(self, tmp_path: Path, pypdf) -> None:
         assert "holds no text" in problem(written(tmp_path / "a.pdf", pdf([""])))
         assert "is damaged or no PDF" in problem(written(tmp_path / "b.pdf", b"nothing of the kind"))
@@ -444,8 +479,8 @@ class TestTables:
             assert (second.id, second.text) == (f"{name}:3", "North.")
 
     def test_wrong_csv_is_named(self, tmp_path: Path) -> None:
-        assert "it has no column 'text'; it has 'a', 'b': name the right one with --column" in problem(
-            written(tmp_path / "a.csv", "a,b\n1,2\n")
+        assert "it has no column 'text'; it has 'a': name the right one with --column" in problem(
+            written(tmp_path / "a.csv", "a\n1\n")
         )
         assert "no column 'c'" in problem(written(tmp_path / "b.csv", "text,b\n1,2\n"), ReadOptions({"title": "c"}))
         good, bad = read(written(tmp_path / "c.csv", "text,b\nx,2\nz\n"))
@@ -489,7 +524,7 @@ class TestTables:
         assert first == Document("5", "a", source="a.parquet", date="2024-05-01", veracity=0.5)
         assert second is None
         assert (third.id, third.veracity) == ("7", None)
-        assert "no column 'text'; it has 'id', 'body'" in problem(tmp_path / "a.parquet")
+        assert "no column 'c'; it has 'id', 'body'" in problem(tmp_path / "a.parquet", ReadOptions({"text": "c"}))
         content = (tmp_path / "a.parquet").read_bytes()
         assert "is damaged or no Parquet" in problem(written(tmp_path / "b.parquet", content[:-20]), options)
         assert "is damaged or no Parquet" in problem(written(tmp_path / "c.parquet", b"nothing of the kind"), options)

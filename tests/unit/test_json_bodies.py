@@ -13,9 +13,10 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from starlette.exceptions import HTTPException
 
-from ewe.server import json_bodies
-from ewe.server.fair_queue import LARGE, WorkQueues
-from ewe.server.json_bodies import MOST_LEVELS, MOST_MEMBERS, MOST_NUMBERS, MOST_VALUES, BoundedRequest, parse
+from ewe.server.http.json_sizes import MOST_NUMBERS
+from ewe.server.request_handling import json_bodies
+from ewe.server.request_handling.json_bodies import MOST_LEVELS, MOST_MEMBERS, MOST_VALUES, BoundedRequest, parse
+from ewe.server.traffic.fair_queue import LARGE, WorkQueues
 
 
 @pytest.mark.parametrize(

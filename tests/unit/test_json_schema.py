@@ -169,7 +169,7 @@ class TestGrammars:
         pytest.importorskip("llguidance", reason="llguidance is not installed")
         from transformers import AutoTokenizer
 
-        from ewe.engine.grammar import Grammars
+        from ewe.engine.sampling.grammar import Grammars
 
         tokenizer = AutoTokenizer.from_pretrained(Path(__file__).parents[2] / "ewe" / "evaluation" / "world" / "model")
         return Grammars(tokenizer, 2050, frozenset({1}))

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ewe.config import Config
 from ewe.config.known_models import KNOWN_MODELS
-from ewe.engine.open_shared_judge import shared_judge
+from ewe.engine.evidence.open_shared_judge import shared_judge
 from ewe.errors import EngineDeadError, JudgeError
 from ewe.llm import LLM
 from ewe.longterm.records import Memory
@@ -106,8 +106,8 @@ def refuse_to_load(*_):
 @pytest.fixture
 def shared(parts, monkeypatch):
     """The judge's parts, in a world where no second copy of its model can be loaded."""
-    monkeypatch.setattr("ewe.engine.open_shared_judge.base_adapter_path", lambda: parts.folder)
-    monkeypatch.setattr("ewe.engine.open_shared_judge.reader_adapter_path", lambda: parts.folder)
+    monkeypatch.setattr("ewe.engine.evidence.open_shared_judge.base_adapter_path", lambda: parts.folder)
+    monkeypatch.setattr("ewe.engine.evidence.open_shared_judge.reader_adapter_path", lambda: parts.folder)
     monkeypatch.setattr("ewe.verification.judges.base.load_base", refuse_to_load)
     monkeypatch.setattr("ewe.verification.judges.base.load_reader", refuse_to_load)
     monkeypatch.setattr("ewe.verification.judges.cross_encoder.multiplies_bfloat16", lambda place: False)

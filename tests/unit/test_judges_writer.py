@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from ewe.cli.main import app
 from ewe.config import Config
-from ewe.engine import writer_judge
+from ewe.engine.evidence import writer_judge
+from ewe.engine.evidence.open_shared_judge import shared_judge
+from ewe.engine.evidence.shared_judge import SharedJudge
+from ewe.engine.evidence.writer_judge import writer_fingerprint
 from ewe.engine.models.loader import load_model
-from ewe.engine.open_shared_judge import shared_judge
-from ewe.engine.shared_judge import SharedJudge
-from ewe.engine.writer_judge import writer_fingerprint
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError, JudgeError
 from ewe.llm import LLM
 from ewe.longterm.request_memories import RequestMemories

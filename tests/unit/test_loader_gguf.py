@@ -7,10 +7,10 @@ import torch
 from gguf_files import CHAT_TEMPLATE, TOKENS, llama, write_gguf
 
 from ewe.config import Config, MemoryConfig, ModelConfig
+from ewe.engine.model_executor.fingerprint import identity_of
 from ewe.engine.models import model_files
-from ewe.engine.models.fingerprint import identity_of
 from ewe.engine.models.loader import load_model
-from ewe.engine.preflight import preflight
+from ewe.engine.startup.preflight import preflight
 from ewe.errors import ConfigError
 
 

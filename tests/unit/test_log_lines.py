@@ -12,10 +12,10 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from fastapi.testclient import TestClient
 
-from ewe.server import batches
 from ewe.server.app import create_app
-from ewe.server.log_lines import LogFormatter, OnceAMinute, shown_method, shown_path
-from ewe.server.middleware import AccessMiddleware, RequestLogMiddleware
+from ewe.server.batch import batches
+from ewe.server.observability.log_lines import LogFormatter, OnceAMinute, shown_method, shown_path
+from ewe.server.request_handling.middleware import AccessMiddleware, RequestLogMiddleware
 from ewe.server.settings import ServerSettings
 
 SECRET = "alice is ill"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from ewe.engine.inflight_batch import SchedulerOutput
-from ewe.engine.scheduler import Scheduler
+from ewe.engine.scheduling.inflight_batch import SchedulerOutput
+from ewe.engine.scheduling.scheduler import Scheduler
 from ewe.engine.units.working_memory import SeenUnits
 
 

@@ -12,8 +12,9 @@ pytest.importorskip("fastapi")
 
 from pydantic import ValidationError
 
-from ewe.server.anthropic_events import MessageEvents
+from ewe.server.anthropic_cohere.anthropic_events import MessageEvents
 from ewe.server.schemas.anthropic_answers import AnswerBlock, ThinkingBlock, ToolUseBlock
+from ewe.server.schemas.chat_schemas import Message
 from ewe.server.schemas.cohere_messages import InputMessage
 from ewe.server.schemas.cohere_schemas import FormatOfAnswer
 from ewe.server.schemas.structured_outputs import StructuredOutputs
@@ -23,6 +24,28 @@ from ewe.types import ToolCall
 def test_a_call_with_half_of_a_surrogate_pair_can_be_sent() -> None:
     block = ToolUseBlock.of(ToolCall("a", "weather", r'{"city": "Ly\ud83don", "n": [1, null]}'))
     assert json.loads(block.model_dump_json())["input"] == {"city": "Ly?on", "n": [1, None]}
+
+
+REFUSED = {"type": "refusal", "refusal": "I will not."}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"content": None, "refusal": "I will not."}, "I will not."),
+        ({"content": [REFUSED]}, "I will not."),
+        ({"content": [{"type": "text", "text": "No."}, REFUSED]}, "No.\nI will not."),
+        ({"content": "Yes.", "refusal": None}, "Yes."),
+    ],
+)
+def test_what_was_said_in_refusing_is_a_text(said: dict[str, Any], told: str) -> None:
+    assert Message.model_validate({"role": "assistant", **said}).for_template["content"] == told
+
+
+@pytest.mark.parametrize("said", [{"content": [REFUSED]}, {"content": "Yes.", "refusal": "I will not."}])
+def test_users_do_not_refuse(said: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="only an assistant's message may have one"):
+        Message.model_validate({"role": "user", **said})
 
 
 def test_each_thinking_block_is_signed_for_itself() -> None:

@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.errors import JudgeError
-from ewe.server.error_responses import RefusedError
-from ewe.server.pacing import Pacing, Turn, end_turn, turn_of
+from ewe.server.http.error_responses import RefusedError
+from ewe.server.traffic.pacing import Pacing, Turn, end_turn, turn_of
 from ewe.server.verify_text import _InParts
 from ewe.types import VerificationRequest, VerificationResult
 

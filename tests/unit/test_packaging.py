@@ -64,14 +64,17 @@ def test_everything_pinned_is_one_version() -> None:
     assert {requirement.split(">=")[0] for requirement in wanted} <= set(names)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_modules_open_with_what_they_are_and_functions_stay_short(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree)
-    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
-    longest = {name: LONGEST_KERNEL if name.endswith("_kernel") else LONGEST_FUNCTION for name in lengths}
-    assert {name: length for name, length in lengths.items() if length > longest[name]} == {}
+def test_modules_open_with_what_they_are_and_functions_stay_short() -> None:
+    untold, long = [], {}
+    for path in MODULES:
+        name, tree = str(path.relative_to(ROOT)), ast.parse(path.read_text())
+        untold += [] if ast.get_docstring(tree) else [name]
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                length = (node.end_lineno or 0) - node.lineno + 1
+                if length > (LONGEST_KERNEL if node.name.endswith("_kernel") else LONGEST_FUNCTION):
+                    long[f"{name}: {node.name}"] = length
+    assert (untold, long) == ([], {})
 
 
 def test_a_name_belongs_to_one_module() -> None:
@@ -93,7 +96,7 @@ def test_the_package_is_as_large_as_the_documentation_says() -> None:
     _, unpacked = told_sizes()
     assert abs(sum(path.stat().st_size for path in files) - unpacked) < 10**6
     weights = sum(path.stat().st_size for path in files if path.suffix == ".safetensors")
-    assert unpacked - weights < 5 * 10**6, "all else is small"
+    assert unpacked - weights < 6 * 10**6, "all else is small"
 
 
 @pytest.mark.slow

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.engine.philox import first_uniforms
-from ewe.engine.sampler import SamplingRow, uniform
+from ewe.engine.sampling.philox import first_uniforms
+from ewe.engine.sampling.sampler import SamplingRow, uniform
 from ewe.types.sampling_params import SamplingParams
 
 NUMBERS = st.integers(0, 2**64 - 1)

@@ -26,7 +26,7 @@ from engine_parts import Judge, Library, number, sentences
 from mock_engine import ALPHABET
 
 from ewe.config import Config
-from ewe.engine.model_runner import ForwardRow
+from ewe.engine.model_executor.model_runner import ForwardRow
 from ewe.engine.request import Request
 from ewe.types import (
     Claim,

@@ -14,7 +14,7 @@ from ewe.config import Config, ModelConfig
 from ewe.engine.distributed import executor, torchrun
 from ewe.engine.distributed import link as links
 from ewe.engine.distributed.link import BEAT_S, SILENT_S, Link
-from ewe.engine.preflight import preflight
+from ewe.engine.startup.preflight import preflight
 from ewe.errors import ConfigError, EngineDeadError
 
 LONG = 60.0

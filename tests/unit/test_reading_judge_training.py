@@ -100,9 +100,14 @@ def corpus():
     return Corpus.read(DATA)
 
 
+@pytest.fixture(scope="module")
+def made(corpus):
+    """All packs of one seed, which take long to make."""
+    return packs(corpus, seed=3)
+
+
 @needs_data
-def test_packs_show_the_passages_that_their_claims_are_about(corpus):
-    made = packs(corpus, seed=3)
+def test_packs_show_the_passages_that_their_claims_are_about(corpus, made):
     assert made == packs(corpus, seed=3)
     assert made != packs(corpus, seed=4)
     for pack in made:
@@ -116,18 +121,18 @@ def test_packs_show_the_passages_that_their_claims_are_about(corpus):
 
 
 @needs_data
-def test_articles_kept_apart_and_those_reported_on_are_not_trained_on(corpus):
+def test_articles_kept_apart_and_those_reported_on_are_not_trained_on(corpus, made):
     reported = set()
     for name in ("wikitext/passages.jsonl", "written_claims/report.jsonl"):
         reported |= {json.loads(line)["title"] for line in (DATA / name).read_text().splitlines()}
-    titles = {text.title for pack in packs(corpus, seed=1) for text in pack.texts}
+    titles = {text.title for pack in made for text in pack.texts}
     assert titles
     assert not titles & reported
     assert set(manifest_of(corpus)["articles"]) & reported == set()
     apart = {text.title for pack in packs(corpus, seed=1, held_out=True) for text in pack.texts}
     assert apart
     assert all(is_held_out(title) for title in apart)
-    trained = {pack.texts[0].title for pack in packs(corpus, seed=1) if pack.claims[0].source.startswith("claims")}
+    trained = {pack.texts[0].title for pack in made if pack.claims[0].source.startswith("claims")}
     assert not any(is_held_out(title) for title in trained)
 
 

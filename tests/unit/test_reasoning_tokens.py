@@ -11,9 +11,9 @@ from tokenizers import AddedToken, Tokenizer
 from transformers import PreTrainedTokenizerFast
 from unit.engine_tokenizers import byte_level, sentencepiece_like
 
-from ewe.engine.output_text import OutputText
-from ewe.engine.reasoning import Reasoning, reasoning_after
-from ewe.engine.sampler import Token
+from ewe.engine.answer_text.output_text import OutputText
+from ewe.engine.answer_text.reasoning import Reasoning, reasoning_after
+from ewe.engine.sampling.sampler import Token
 from ewe.text.reasoning_marks import reasoning_marks
 from ewe.text.sentences import SentenceSplitter
 

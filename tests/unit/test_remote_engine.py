@@ -15,10 +15,10 @@ import pytest
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.config import Config
+from ewe.engine.answer_text.stream_events import StreamEvent
+from ewe.engine.inputs.request_tokenizer import Limits
 from ewe.engine.request import Request
-from ewe.engine.request_tokenizer import Limits
 from ewe.engine.status import EngineStatus
-from ewe.engine.stream_events import StreamEvent
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError, SchemaError
 from ewe.server.app import create_app
 from ewe.server.own_process import engine_messages as wire

@@ -15,7 +15,7 @@ openai_responses = pytest.importorskip("openai.types.responses", reason="the ope
 
 from pydantic import TypeAdapter, ValidationError  # noqa: E402
 
-from ewe.server.responses_events import ResponseEvents  # noqa: E402
+from ewe.server.openai.responses_events import ResponseEvents  # noqa: E402
 from ewe.server.schemas.response_answers import (  # noqa: E402
     OutputCall,
     OutputMessage,
@@ -211,6 +211,20 @@ def test_what_the_engine_does_not_have_is_refused_by_name(asked: dict[str, Any])
     with pytest.raises(ValidationError) as caught:
         ResponsesRequest(input="Who?", **asked)
     assert {error["loc"][0] for error in caught.value.errors()} == set(asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"), [({"conversation": {"id": "conv_1"}}, "previous_response_id"), ({"background": True}, "stream")]
+)
+def test_a_refusal_says_what_to_use_instead(asked: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=f"not supported: use {told}"):
+        ResponsesRequest(input="Who?", **asked)
+    assert ResponsesRequest(input="Who?", conversation=None, background=False).messages()
+
+
+def test_what_was_said_in_refusing_is_a_text() -> None:
+    said: Any = [{"role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]}]
+    assert ResponsesRequest(input=said).messages() == [{"role": "assistant", "content": "I will not."}]
 
 
 @pytest.mark.parametrize(

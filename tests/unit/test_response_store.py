@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,16 +13,19 @@ import pytest
 pytest.importorskip("fastapi")
 
 from ewe.errors import InvalidRequestError
-from ewe.server.error_responses import RefusedError
+from ewe.server.http.error_responses import RefusedError
+from ewe.server.http.json_sizes import MOST_NUMBERS
+from ewe.server.openai.stored_responses import list_input_items
 from ewe.server.response_store import ResponseStore, StoredResponse
-from ewe.server.schemas.response_answers import OutputMessage, OutputText, ResponseBody
+from ewe.server.schemas.response_answers import OutputMessage, OutputText, ResponseBody, TokenLogprob
 from ewe.server.schemas.response_items import InputMessage
 from ewe.server.schemas.response_schemas import MOST_ITEMS, ResponsesRequest
-from ewe.server.stored_responses import list_input_items
 
 
-def response(name: str, text: str = "Yes.", items: tuple[InputMessage, ...] = ()) -> StoredResponse:
-    part = OutputText(text=text, annotations=[], logprobs=[])
+def response(
+    name: str, text: str = "Yes.", items: tuple[InputMessage, ...] = (), logprobs: Sequence[TokenLogprob] = ()
+) -> StoredResponse:
+    part = OutputText(text=text, annotations=[], logprobs=list(logprobs))
     body = ResponseBody(
         id=name,
         created_at=1,
@@ -97,8 +101,26 @@ def test_they_take_about_as_much_memory_as_is_counted() -> None:
 
 def test_what_follows_reads_what_was_said_and_answered() -> None:
     stored = response("a", items=(said("Is it?"),))
-    messages = ResponsesRequest(input="Why?").messages(stored.conversation)
+    messages = ResponsesRequest(input="Why?").messages(stored.conversation(1 << 20))
     assert [message["content"] for message in messages] == ["Is it?", "Yes.", "Why?"]
+
+
+def test_what_has_grown_larger_than_a_request_cannot_be_followed() -> None:
+    stored = response("a", items=(said("a" * 1000),))
+    assert len(stored.conversation(len(stored.said))) == 2
+    with pytest.raises(RefusedError, match="'a' is larger than a request may be") as caught:
+        stored.conversation(len(stored.said) - 1)
+    assert caught.value.code == "context_length_exceeded"
+    many = response("a", items=(said("," * MOST_NUMBERS),))
+    with pytest.raises(RefusedError, match="larger than a request"):
+        many.conversation(1 << 30)
+
+
+def test_what_was_likely_is_no_part_of_what_was_said() -> None:
+    token = TokenLogprob(token="Yes", logprob=-0.5, bytes=None, top_logprobs=[])
+    stored = response("a", logprobs=[token])
+    assert b"-0.5" in stored.body
+    assert b"-0.5" not in stored.said
 
 
 def pages(stored: StoredResponse, **more: Any) -> Any:

@@ -2,8 +2,6 @@
 
 import json
 import socket
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -49,13 +47,6 @@ def no_network(monkeypatch):
 def bert(tmp_path_factory):
     """A function that writes a small random BERT of a class to a folder."""
     return lambda kind, **options: write_bert(tmp_path_factory.mktemp("bert"), kind, **options)
-
-
-def test_nothing_heavy_is_imported_before_it_is_needed():
-    heavy = "('torch', 'faiss', 'transformers')"
-    code = f"import sys, ewe.retrieval.open_retriever; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 @needs_minilm

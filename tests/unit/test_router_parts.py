@@ -23,7 +23,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 import httpx
 
 from ewe.errors import ConfigError
-from ewe.server.listener import LISTEN_FD, listen
+from ewe.server.http.listener import LISTEN_FD, listen
 from ewe.server.process import end_with_input
 from ewe.server.router import processes, replicas
 from ewe.server.router.processes import ReplicaProcess, device_environment

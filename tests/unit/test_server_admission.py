@@ -13,10 +13,10 @@ from examples import examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ewe.server.admission import AdmissionControl
 from ewe.server.engine_service import Service
-from ewe.server.error_responses import RefusedError
+from ewe.server.http.error_responses import RefusedError
 from ewe.server.settings import ServerSettings
+from ewe.server.traffic.admission import AdmissionControl
 
 CAPACITY, PER_KEY, PLACES = 6, 4, 3
 KEYS = st.sampled_from(["a", "b", "c"])
@@ -91,7 +91,7 @@ def test_whoever_waits_is_told_when_the_last_has_left() -> None:
 
 
 def test_metrics_tell_what_each_key_has_under_way() -> None:
-    from ewe.server.metrics import Metrics
+    from ewe.server.observability.metrics import Metrics
 
     admission = AdmissionControl(capacity=8)
     metrics = Metrics(lambda: None, tenants=lambda: admission.by_key)

@@ -13,13 +13,13 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
-from ewe.engine.stream_events import StreamEvent
-from ewe.server import streaming
-from ewe.server.bridge import EventLoopBridge, RunEvent
-from ewe.server.chat import _ChatAnswer
-from ewe.server.error_responses import RefusedError
+from ewe.engine.answer_text.stream_events import StreamEvent
+from ewe.server.answering import streaming
+from ewe.server.engine_client.bridge import EventLoopBridge, RunEvent
+from ewe.server.http.error_responses import RefusedError
+from ewe.server.http.sse import DEATH, DONE, PING, record
+from ewe.server.openai.chat import _ChatAnswer
 from ewe.server.schemas.chat_answers import ChatLogprobs
-from ewe.server.sse import DEATH, DONE, PING, record
 
 COUNT = 20_000
 

@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("uvicorn", reason="the server's packages are not installed")
 
 from ewe.errors import ConfigError
-from ewe.server import connections
-from ewe.server.connections import ConnectionWatch, connection_limit
+from ewe.server.http import connections
+from ewe.server.http.connections import ConnectionWatch, connection_limit
 from ewe.server.settings import ServerSettings
 
 
@@ -107,9 +107,9 @@ SERVER = """
     import asyncio, resource, socket, sys, threading
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
     asyncio.constants.ACCEPT_RETRY_DELAY = 0.05  # a second, until it looks again whether there are descriptors
-    from ewe.server.draining import DrainingServer
-    from ewe.server.listener import listen
-    from ewe.server.middleware import set_up_logs
+    from ewe.server.http.draining import DrainingServer
+    from ewe.server.http.listener import listen
+    from ewe.server.request_handling.middleware import set_up_logs
     from ewe.server.settings import ServerSettings
 
     class Server(DrainingServer):
@@ -177,8 +177,8 @@ def test_more_silent_connections_than_descriptors_do_not_stop_the_server() -> No
     """Silent from the first byte on, in the head, and in the body."""
     child = Child()
     for first in (b"", b"GET / HT", b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n"):
-        with ThreadPoolExecutor(150) as pool:  # each waits a second where the backlog is full
-            list(pool.map(child.connect, [first] * 150))
+        with ThreadPoolExecutor(90) as pool:  # each waits a second where the backlog is full
+            list(pool.map(child.connect, [first] * 90))
         answer = child.connect(ASK.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
         assert read_to_end(answer).endswith(b"ok"), first
     log = child.end()

@@ -82,8 +82,8 @@ def test_other_bodies_are_refused_unread(client: TestClient, kind: str | None) -
 def test_a_key_has_so_many_files_and_pages_of_them_are_bounded(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ewe.server.batches._MOST_FILES", 3)
-    monkeypatch.setattr("ewe.server.batches._MOST_LISTED", 2)
+    monkeypatch.setattr("ewe.server.batch.batches._MOST_FILES", 3)
+    monkeypatch.setattr("ewe.server.batch.batches._MOST_LISTED", 2)
     kind = {"content-type": "multipart/form-data; boundary=BB"}
     ids = [client.post("/v1/files", content=form(), headers=kind).json()["id"] for _ in range(3)]
     refused = client.post("/v1/files", content=form(), headers=kind)
@@ -105,7 +105,7 @@ def test_of_a_file_that_a_full_disk_has_no_room_for_nothing_is_left(
 
     for ends in ([fail], [lambda _: None, fail]):  # of the content, of the record
         left = iter(ends)
-        monkeypatch.setattr("ewe.server.batch_store.os.fsync", lambda handle, left=left: next(left)(handle))
+        monkeypatch.setattr("ewe.server.batch.batch_store.os.fsync", lambda handle, left=left: next(left)(handle))
         refused = client.post("/v1/files", content=form(), headers={"content-type": "multipart/form-data; boundary=BB"})
         assert refused.status_code == 500
         assert client.get("/v1/files").json()["data"] == []

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.errors import ConfigError
-from ewe.server.served_models import ModelNames
+from ewe.server.engine_client.served_models import ModelNames
 from ewe.server.settings import ServerSettings, resolve_settings
 
 

@@ -111,6 +111,7 @@ BODIES = {
     "/v1/memories/x/restore": {},
     "/v1/embeddings": {"input": "A text."},
     **{f"{version}/rerank": {"query": "Which?", "documents": ["A text."]} for version in ("", "/v1", "/v2")},
+    "/v2/embed": {"texts": ["A text."], "input_type": "search_query", "embedding_types": ["float"]},
     "/v1/messages": {"messages": [{"role": "user", "content": "Who?"}], "max_tokens": 9},
     "/v1/messages/count_tokens": {"messages": [{"role": "user", "content": "Who?"}]},
     "/v1/responses/input_tokens": {"input": "Who?"},

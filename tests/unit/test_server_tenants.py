@@ -12,7 +12,7 @@ from ewe.config import LongTermConfig
 from ewe.longterm.records import Scope
 from ewe.longterm.request_memories import scopes_of
 from ewe.server.schemas.memory_use import MemoryUse
-from ewe.server.tenants import Tenants
+from ewe.server.traffic.tenants import Tenants
 from ewe.types import MemoryOptions
 
 KEYS = st.sampled_from(["0a1b", "0a1c", "ffff"])

@@ -20,10 +20,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from ewe.engine.stream_events import StreamEvent
-from ewe.server.middleware import open_tracing
+from ewe.engine.answer_text.stream_events import StreamEvent
+from ewe.server.observability.tracing import Tracing
+from ewe.server.request_handling.middleware import open_tracing
 from ewe.server.settings import ServerSettings
-from ewe.server.tracing import Tracing
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"

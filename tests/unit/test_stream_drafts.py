@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.config import Config
-from ewe.engine.stream_events import StreamEvent
-from ewe.server.bridge import RunEvent
+from ewe.engine.answer_text.stream_events import StreamEvent
+from ewe.server.engine_client.bridge import RunEvent
+from ewe.server.engine_client.stream_parts import StreamParts, requested_events
 from ewe.server.schemas.common import EweOptions
-from ewe.server.stream_parts import StreamParts, requested_events
 from ewe.types import Verdict
 from ewe.types.sampling_params import SamplingParams
 

@@ -19,7 +19,7 @@ from mock_engine import CharTokenizer
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.config import Config
-from ewe.engine.stream_events import StreamEvent
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.server.own_process.engine_child import EngineChild
 from ewe.server.own_process.remote_engine import RemoteEngine, _UnderWay
 from ewe.types import Verdict

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from ewe.errors import InvalidRequestError
 from ewe.text.tool_calls.format import CallFormat, FunctionCall
-from ewe.text.tool_calls.template import FORMATS, for_plain_template, for_template
+from ewe.text.tool_calls.formats import FORMATS
+from ewe.text.tool_calls.messages import for_plain_template, for_template
 from ewe.text.tool_calls.tools import Tool
 from ewe.text.tool_calls.use import CallReader, Piece
 

@@ -13,7 +13,7 @@ pytest.importorskip("llguidance", reason="llguidance is not installed")
 from tokenizers import AddedToken
 from transformers import AutoTokenizer
 
-from ewe.engine.grammar import Grammars
+from ewe.engine.sampling.grammar import Grammars
 from ewe.text.tool_calls.template import FORMATS
 from ewe.text.tool_calls.tools import ToolChoice, ToolRequest
 

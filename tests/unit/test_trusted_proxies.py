@@ -11,9 +11,9 @@ pytest.importorskip("uvicorn", reason="the server's packages are not installed")
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.errors import ConfigError
-from ewe.server.draining import DrainingServer
-from ewe.server.fair_queue import tenant_of
+from ewe.server.http.draining import DrainingServer
 from ewe.server.settings import ServerSettings
+from ewe.server.traffic.fair_queue import tenant_of
 
 
 class Server(DrainingServer):

@@ -162,7 +162,8 @@ def ewe_attention(
     if ewe is None:
         raise UnsupportedModelError(
             f"{type(module).__name__} was called without the engine's metadata: the ewe attention runs only through "
-            "ewe.engine.model_runner.ModelRunner, and the model must hand keyword arguments down to its attention"
+            "ewe.engine.model_executor.model_runner.ModelRunner, and the model must hand keyword arguments down to "
+            "its attention"
         )
     return ewe.attend(module, query, key, value, attention_mask, scaling, softcap, others), None
 

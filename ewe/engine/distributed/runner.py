@@ -12,8 +12,8 @@ from ewe.engine.distributed.executor import Executor
 from ewe.engine.distributed.message import Message
 from ewe.engine.distributed.row_arrays import rows_to_arrays
 from ewe.engine.kvcache.pool import KVPool
-from ewe.engine.model_runner import ForwardResult, ForwardRow, ModelRunner
-from ewe.engine.sampler import SamplingRow
+from ewe.engine.model_executor.model_runner import ForwardResult, ForwardRow, ModelRunner
+from ewe.engine.sampling.sampler import SamplingRow
 
 
 class ShardedRunner(ModelRunner):

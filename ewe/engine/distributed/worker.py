@@ -28,8 +28,8 @@ from ewe.engine.distributed.row_arrays import rows_from_arrays
 from ewe.engine.distributed.runner import ShardedRunner
 from ewe.engine.distributed.sharded_pool import ShardedPool
 from ewe.engine.kvcache.pool import HostBlocks
-from ewe.engine.model_runner import layer_shapes
-from ewe.engine.models.fingerprint import weights_digest
+from ewe.engine.model_executor.fingerprint import weights_digest
+from ewe.engine.model_executor.model_runner import layer_shapes
 from ewe.engine.models.loader import load_model
 
 if TYPE_CHECKING:

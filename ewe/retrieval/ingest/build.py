@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,16 @@ from ewe.errors import DatastoreError
 from ewe.retrieval.ingest.chunker import ChunkRules
 from ewe.retrieval.ingest.dedup import Deduplicator
 from ewe.retrieval.ingest.documents import Block, Problem, ReadOptions, SourceFile
-from ewe.retrieval.ingest.files import check_encoding, find_files
+from ewe.retrieval.ingest.files import check_encoding, find_files, place_of
 from ewe.retrieval.ingest.ledger import Counts, FileRecord, Ledger
 from ewe.retrieval.ingest.readers import read_blocks
-from ewe.retrieval.ingest.work import Dedup, Outcome, WorkRules, work_in_order
+from ewe.retrieval.ingest.work import Dedup, Outcome, Prepared, WorkRules, work_in_order
 from ewe.retrieval.store import PassageStore
 
 _SMALL = 4 << 20  # bytes that are read before other processes would have started
 _GROUP_PASSAGES, _GROUP_BLOCKS, _GROUP_S = 500, 100, 2.0  # how much is committed at once
 _MOST_PROCESSES = 8
+_GIVEN_UP = "nothing at its beginning can be read: the rest is left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class Report:
     """What came of the files of a request, over all runs.
 
     unknown, links: paths in folders that were left out, files of unknown kind and links to a folder or to nothing.
-    skipped: how many files an earlier run had read already.
+    skipped: how many files an earlier run had read already. gone: files of the datastore that are no longer where the
+    request looks; pruned: how many passages of theirs were removed, None if that was not asked.
     """
 
     counts: Counts
@@ -55,6 +57,8 @@ class Report:
     links: tuple[str, ...]
     skipped: int
     problems: tuple[Problem, ...]
+    gone: tuple[str, ...] = ()
+    pruned: int | None = None
 
 
 OnProgress = Callable[[Progress], None]
@@ -89,8 +93,10 @@ def build(
     return report
 
 
-def add(path: Path, request: Request, on_progress: OnProgress | None = None) -> Report:
+def add(path: Path, request: Request, on_progress: OnProgress | None = None, prune: bool = False) -> Report:
     """Adds files to a datastore, cut as those before; unchanged ones are skipped, changed ones take their own place.
+
+    prune: remove what came from files that are gone from the places of the request.
 
     Raises DatastoreError if there is none, or if it is still being built.
     """
@@ -102,7 +108,7 @@ def add(path: Path, request: Request, on_progress: OnProgress | None = None) -> 
             raise DatastoreError(f"the building of {path} was interrupted: run the same 'ewe index build' again first")
         if not known:
             ledger.set(rules={"chunks": asdict(ChunkRules()), "dedup": "near"})
-        return _Run(store, ledger, request, on_progress).all()
+        return _Run(store, ledger, request, on_progress).all(prune)
 
 
 def _open_or_create(path: Path) -> PassageStore:
@@ -123,9 +129,11 @@ class _Run:
         self._given_up: set[int] = set()
         self._done = self._total = self._added = 0
 
-    def all(self) -> Report:
-        """Reads everything that was not read yet."""
+    def all(self, prune: bool = False) -> Report:
+        """Reads everything that was not read yet; prune: first removes what came from files that are gone."""
         files = find_files(self._request.sources, self._store.folder)
+        gone = self._ledger.gone(map(place_of, self._request.sources))
+        pruned = self._ledger.prune(gone) if prune else None
         with self._store.transaction():
             records = [self._ledger.begin(file, self._state(file)) for file in files.files]
         to_read = [record for record in records if not record.finished]
@@ -145,7 +153,8 @@ class _Run:
         chosen = {record.number for record in records}
         skipped = len(records) - len(to_read)
         problems = tuple(self._ledger.problems(20, chosen))
-        return Report(self._ledger.counts(chosen), tuple(files.unknown), tuple(files.links), skipped, problems)
+        left_out = tuple(files.unknown), tuple(files.links)
+        return Report(self._ledger.counts(chosen), *left_out, skipped, problems, tuple(gone), pruned)
 
     def _state(self, file: SourceFile) -> str:
         """What a file and the way to read it are; if it differs later, the file is read again from its beginning."""
@@ -190,23 +199,35 @@ class _Run:
     def _write(self, record: FileRecord, outcome: Outcome) -> None:
         """The passages of one block, the keys of their duplicates and the progress, in the transaction that is open."""
         kept = self._dedup.unique(outcome.prepared) if self._dedup else outcome.prepared
+        kept = self._with_own_ids(record, kept)
         result = self._store.add(item.passage for item in kept)
         added = [(row, item) for row, item in zip(result.rowids, kept, strict=True) if row is not None]
         if self._dedup:
             self._dedup.remember(added)
         problems = outcome.problems + [
-            Problem(record.file.label, f"the id {name!r} stands for another passage already: that row is left out")
+            Problem(record.file.label, f"the id {name!r} stands there twice: the second row is left out, rename it")
             for name in result.conflicts
         ]
         if not record.blocks and outcome.problems and not outcome.prepared and not outcome.empty:
             self._given_up.add(record.number)
             self._ledger.finish(record)
-            problems.append(Problem(record.file.label, "nothing at its beginning can be read: the rest is left out"))
+            if any(problem.where != record.file.label for problem in outcome.problems):  # else the file is named
+                problems.append(Problem(record.file.label, _GIVEN_UP))
         record.blocks += 1
         duplicates = len(outcome.prepared) - len(added) - len(result.conflicts)
         self._ledger.advance(record, outcome.size, [row for row, _ in added], duplicates, outcome.empty, problems)
         self._done += outcome.size
         self._added += len(added)
+
+    def _with_own_ids(self, record: FileRecord, prepared: Sequence[Prepared]) -> list[Prepared]:
+        """Passages whose id another file has taken are named after their own, so that tables may count from 1 each."""
+        taken = self._ledger.taken([item.passage.id for item in prepared], record)
+        return [
+            replace(item, passage=replace(item.passage, id=f"{record.file.label}:{item.passage.id}"))
+            if item.passage.id in taken
+            else item
+            for item in prepared
+        ]
 
 
 def _as_json(value: Any) -> Any:

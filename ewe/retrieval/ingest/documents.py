@@ -9,8 +9,9 @@ from typing import Any
 LONGEST_ROW = 64 << 20
 """Bytes of one row or line; a longer one is refused, as it is read whole."""
 LARGEST_WHOLE = 256 << 20
-"""Bytes of one HTML or PDF file; a larger one is refused, as it is read whole."""
+"""Bytes of one HTML, PDF or Office file, also unpacked; a larger one is refused, as it is read whole."""
 
+_DISTRIBUTIONS = {"docx": "python-docx", "pptx": "python-pptx"}
 FIELDS = ("id", "text", "title", "source", "url", "date", "veracity")
 
 
@@ -101,10 +102,10 @@ def whole_file(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
     yield Block(file, None, 1, size)
 
 
-def from_extra(kind: str, package: str) -> Any:
+def from_extra(kind: str, package: str, extra: str = "documents") -> Any:
     """A package that reads a kind of file, imported when such a file is met. Raises UnreadableError without it."""
     try:
         return import_module(package)
     except ImportError as error:
-        name = package.partition(".")[0]
-        raise UnreadableError(f"reading {kind} needs {name}: pip install 'ewe-engine[documents]'") from error
+        name = _DISTRIBUTIONS.get(package, package.partition(".")[0])
+        raise UnreadableError(f"reading {kind} needs {name}: pip install 'ewe-engine[{extra}]'") from error

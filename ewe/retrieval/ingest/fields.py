@@ -29,19 +29,9 @@ def parse_columns(assignments: Iterable[str]) -> dict[str, str]:
     return columns
 
 
-def check_columns(columns: Iterable[str], options: ReadOptions) -> None:
-    """Raises UnreadableError if columns that are needed or were asked for are missing."""
-    present = list(columns)
-    requested = dict.fromkeys([options.columns.get("text", "text"), *options.columns.values()])
-    missing = [column for column in requested if column not in present]
-    if missing:
-        raise UnreadableError(
-            f"it has no column {', '.join(map(repr, missing))}; it has {', '.join(map(repr, present))}: "
-            "name the right one with --column FIELD=COLUMN"
-        )
-
-
-def document(values: Mapping[str, Any], number: int, block: Block, options: ReadOptions) -> Document | Problem | None:
+def document(
+    values: Mapping[str, Any], number: int | str, block: Block, options: ReadOptions
+) -> Document | Problem | None:
     """The document of one row, a problem with it, or None if its text is empty."""
     where = f"{block.file.label}:{number}"
     try:
@@ -51,7 +41,7 @@ def document(values: Mapping[str, Any], number: int, block: Block, options: Read
             return None
         veracity = _veracity(chosen.pop("veracity"))
         texts = {name: _plain(value, name) for name, value in chosen.items()}
-        metadata = _metadata(values, {options.columns.get(name, name) for name in FIELDS})
+        metadata = further_fields(values, {options.columns.get(name, name) for name in FIELDS})
     except ValueError as error:
         return Problem(where, str(error))
     return Document(
@@ -74,8 +64,8 @@ def whole_document(
     return replace(read, marks=tuple(marks)) if isinstance(read, Document) else read
 
 
-def _metadata(values: Mapping[str, Any], fields: Set[str]) -> dict[str, Any]:
-    """What is no field of passages, empty values left out; dates and the like as texts."""
+def further_fields(values: Mapping[str, Any], fields: Set[str]) -> dict[str, Any]:
+    """What is none of these fields, empty values left out; dates and the like as texts. Raises ValueError."""
     rest = {key: value for key, value in values.items() if key not in fields and value not in (None, "", [], {})}
     text = json.dumps(rest, ensure_ascii=False, default=str)
     if not is_unicode(text):

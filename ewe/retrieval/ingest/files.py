@@ -5,9 +5,10 @@ import glob
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from ewe.errors import DatastoreError
@@ -22,6 +23,9 @@ KINDS = {
     ".htm": "html",
     ".xhtml": "html",
     ".pdf": "pdf",
+    ".docx": "docx",
+    ".pptx": "pptx",
+    ".xlsx": "xlsx",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".csv": "csv",
@@ -69,6 +73,13 @@ def find_files(sources: Sequence[str], leave_out: Path) -> Found:
     return Found(list(files.values()), list(unknown.values()), list(links))
 
 
+def place_of(source: str) -> Path:
+    """The file or folder that a path names, or the folder that a pattern begins in."""
+    parts = Path(source).parts
+    named = parts if Path(source).exists() else takewhile(lambda part: not glob.has_magic(part), parts)
+    return Path(*named).resolve()
+
+
 def _expand(source: str, leave_out: Path) -> Iterator[tuple[Path, bool]]:
     """(file, whether the user named it) for one argument."""
     is_named = Path(source).exists()
@@ -105,6 +116,7 @@ _MARKS = (  # UTF-32 before UTF-16, whose mark it begins with
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _SAMPLE = 8192
+_PIECE = 1 << 20
 # Control characters that text does not hold; tab, line ends, form feed, escape and the end-of-file mark may occur.
 _BINARY = re.compile("[\x00-\x08\x0e-\x19\x1c-\x1f]")
 
@@ -126,8 +138,11 @@ def check_text(sample: str) -> None:
 
 
 def decode(data: bytes, stated: str | None) -> str:
-    """The text of a whole file. Raises UnreadableError for binary data and for bytes that its encoding cannot hold."""
-    encoding = _checked_encoding(data[:_SAMPLE], stated)
+    """The text of a whole file: what is valid UTF-8 is UTF-8, whatever is stated.
+
+    Raises UnreadableError for binary data and for bytes that its encoding cannot hold.
+    """
+    encoding = _checked_encoding(data[:_SAMPLE], None if _may_be_utf8(stated) and _is_utf8([data]) else stated)
     try:
         text = data.decode(encoding)
     except UnicodeError as error:
@@ -140,6 +155,9 @@ def decode(data: bytes, stated: str | None) -> str:
 def open_text(path: Path, stated: str | None) -> Iterator[io.TextIOWrapper]:
     """A text file to stream, line ends as they are. Raises UnreadableError as `decode` does, while it is read."""
     with path.open("rb") as raw:
+        if _may_be_utf8(stated) and _is_utf8(iter(lambda: raw.read(_PIECE), b"")):
+            stated = None
+        raw.seek(0)
         encoding = _checked_encoding(raw.read(_SAMPLE), stated)
         raw.seek(0)
         try:
@@ -147,6 +165,33 @@ def open_text(path: Path, stated: str | None) -> Iterator[io.TextIOWrapper]:
                 yield text
         except UnicodeError as error:
             raise _undecodable(encoding, error) from error
+
+
+def decode_line(line: bytes, stated: str | None) -> str:
+    """A line as `decode` reads a file. Raises UnicodeError."""
+    return line.decode("utf-8" if _may_be_utf8(stated) and _is_utf8([line]) else stated or "utf-8")
+
+
+def _may_be_utf8(stated: str | None) -> bool:
+    """Whether files that are valid UTF-8 are read as such although another encoding is stated: one that has ASCII."""
+    if stated is None:
+        return False
+    try:
+        return bytes(range(128)).decode(stated) == bytes(range(128)).decode("ascii")
+    except UnicodeError:
+        return False
+
+
+def _is_utf8(pieces: Iterable[bytes]) -> bool:
+    """Texts in other encodings hardly ever are valid UTF-8 by accident."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for piece in pieces:
+            decoder.decode(piece)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _checked_encoding(head: bytes, stated: str | None) -> str:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, Self
 
 from ewe.retrieval.ingest.documents import Problem, SourceFile
@@ -123,6 +124,16 @@ class Ledger:
             connection.executemany("INSERT INTO ingest_origins VALUES (?, ?)", ((row, record.number) for row in rows))
             self.report(record, problems)
 
+    def taken(self, ids: Sequence[str], record: FileRecord) -> frozenset[str]:
+        """Those of the ids that stand for passages which are not of this file."""
+        rows = self._store.lookup(
+            "SELECT id FROM passages LEFT JOIN ingest_origins ON passage = passages.rowid "
+            "WHERE file IS NOT ? AND id IN",
+            list(ids),
+            (record.number,),
+        )
+        return frozenset(name for (name,) in rows)
+
     def report(self, record: FileRecord, problems: Sequence[Problem]) -> None:
         """Keeps the first 100 problems of a file and counts all."""
         if not problems:
@@ -174,6 +185,28 @@ class Ledger:
             removed = self._empty(rows[0])
             connection.execute("DELETE FROM ingest_files WHERE file = ?", rows)
             return removed
+
+    def gone(self, places: Iterable[Path]) -> list[str]:
+        """Labels of the files at or below these places that are no longer there."""
+        within = list(places)
+        rows = [(label, Path(path)) for label, path in self._store.query("SELECT label, path FROM ingest_files")]
+        return [label for label, path in rows if any(map(path.is_relative_to, within)) and not path.exists()]
+
+    def prune(self, labels: Sequence[str]) -> int:
+        """Removes files and all that came from them; the number of passages.
+
+        Files whose passages were left out as duplicates, perhaps of these, are read again when they are next added,
+        but for those that passages were removed from by name.
+        """
+        if not labels:
+            return 0
+        with self._store.transaction() as connection:
+            removed = sum(self.forget(label) or 0 for label in labels)
+            connection.execute(
+                "UPDATE ingest_files SET state = '' WHERE duplicates > 0 AND passages = (SELECT count(*) FROM "
+                "ingest_origins JOIN passages ON passage = passages.rowid WHERE file = ingest_files.file)"
+            )
+        return removed
 
     def read_again(self, rows: Sequence[int]) -> list[str]:
         """Has the files that rows came from read again when they are next added; their labels."""

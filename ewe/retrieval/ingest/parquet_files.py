@@ -5,6 +5,8 @@ from contextlib import ExitStack
 from itertools import accumulate
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from ewe.retrieval.ingest.documents import (
     FIELDS,
     LARGEST_WHOLE,
@@ -17,9 +19,9 @@ from ewe.retrieval.ingest.documents import (
     UnreadableError,
     from_extra,
 )
-from ewe.retrieval.ingest.fields import check_columns, document
 from ewe.retrieval.ingest.parquet_pages import largest_page
 from ewe.retrieval.ingest.row_files import groups
+from ewe.retrieval.ingest.row_tables import layout_of, row_document
 
 _MOST_ROWS, _MOST_CELLS, _MOST_BYTES = 1024, 1 << 18, 64 << 20  # that are decoded at once, one row at least
 _PAGES_TO_FILE, _ROWS_TO_FILE = 8, 100  # times the file's bytes that pages held at once and all rows may have
@@ -38,26 +40,27 @@ def parquet_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
         with ExitStack() as opened:
             table = opened.enter_context(parquet.ParquetFile(file.path))
             raw = opened.enter_context(file.path.open("rb"))
-            rows = _Rows(table, raw, size, _columns(pyarrow, table, options))
-            for group, first, _ in groups(rows.all()):
-                yield Block(file, group, first, size * len(group) // max(1, table.metadata.num_rows))
+            columns = _columns(pyarrow, table, options)
+            layout = layout_of(columns, options)
+            for group, first, _ in groups(_Rows(table, raw, size, columns).all()):
+                yield Block(file, (layout, group), first, size * len(group) // max(1, table.metadata.num_rows))
     except (pyarrow.ArrowException, OSError) as error:
         raise UnreadableError(f"it is damaged or no Parquet file ({error})") from error
 
 
 def parquet_documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
     """One entry per row; a problem for one with a value that Python cannot hold, such as a day of the year 20000."""
-    for number, row in enumerate(block.payload, block.first):
+    layout, rows = block.payload
+    for number, row in enumerate(rows, block.first):
         if isinstance(row, str):
             yield Problem(f"{block.file.label}:{number}", row)
         else:
-            yield document(row, number, block, options)
+            yield row_document(layout, list(row.values()), number, block, options)
 
 
 def _columns(pyarrow: Any, table: Any, options: ReadOptions) -> list[str]:
-    """The fields, and what further columns hold no lists or structs. Raises UnreadableError for missing ones."""
+    """The fields, and what further columns hold no lists or structs."""
     schema = table.schema_arrow
-    check_columns(schema.names, options)
     fields = {options.columns.get(field, field) for field in FIELDS}
     types = [(column.name, getattr(column.type, "storage_type", column.type)) for column in schema]
     return list(dict.fromkeys(name for name, kind in types if name in fields or not pyarrow.types.is_nested(kind)))
@@ -72,6 +75,18 @@ def _leaves(table: Any, columns: Sequence[str]) -> Iterator[tuple[int, int]]:
             if leaf.max_repetition_level:
                 raise UnreadableError(f"its column {path[0]!r} holds lists, not texts or numbers")
             yield place, leaf.length
+
+
+def rows_at_once(raw: BinaryIO, group: Any, leaves: Sequence[tuple[int, int]], size: int) -> int:
+    """How many rows of a group may be decoded at once; size: bytes of the file.
+
+    Raises UnreadableError for pages that unpack to far more than that, since each is unpacked whole.
+    """
+    longest = sum(max(largest_page(raw, group.column(place)), length) for place, length in leaves)
+    most = max(LARGEST_WHOLE, _PAGES_TO_FILE * size)
+    if longest > most:
+        raise UnreadableError(f"its pages unpack to {longest >> 20} MiB at once; at most {most >> 20} can be read")
+    return max(1, min(_MOST_ROWS, _MOST_CELLS // max(1, len(leaves)), _MOST_BYTES // max(1, longest)))
 
 
 class _Rows:
@@ -104,12 +119,8 @@ class _Rows:
 
     def _of_group(self, number: int) -> Iterator[tuple[_Row, int]]:
         group = self._table.metadata.row_group(number)
-        longest = sum(max(largest_page(self._raw, group.column(place)), length) for place, length in self._leaves)
-        most = max(LARGEST_WHOLE, _PAGES_TO_FILE * self._size)
-        if longest > most:
-            raise UnreadableError(f"its pages unpack to {longest >> 20} MiB at once; at most {most >> 20} can be read")
-        at_once = min(_MOST_ROWS, _MOST_CELLS // len(self._columns), _MOST_BYTES // max(1, longest))
-        for batch in self._table.iter_batches(max(1, at_once), row_groups=[number], columns=self._columns):
+        at_once = rows_at_once(self._raw, group, self._leaves, self._size)
+        for batch in self._table.iter_batches(at_once, row_groups=[number], columns=self._columns):
             for row in _rows(batch):
                 yield row, _size(row)
 
@@ -117,7 +128,7 @@ class _Rows:
 def _rows(batch: Any) -> Iterator[_Row]:
     """The values of each row by column; of a batch where some cannot be read, row by row, which takes longer."""
     try:
-        columns = batch.to_pydict()
+        columns = {name: _values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
     except (ValueError, OverflowError) as error:
         if batch.num_rows == 1:
             yield f"a value cannot be read ({error})"
@@ -127,6 +138,15 @@ def _rows(batch: Any) -> Iterator[_Row]:
         return
     for index in range(batch.num_rows):
         yield {name: column[index] for name, column in columns.items()}
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column; a number of half the width without the digits that come of writing it in full."""
+    values: list[Any] = column.to_pylist()
+    if str(column.type) not in ("float", "halffloat"):
+        return values
+    narrow = np.float32 if str(column.type) == "float" else np.float16
+    return [None if value is None else float(str(narrow(value))) for value in values]
 
 
 def _size(row: _Row) -> int:

@@ -3,7 +3,17 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ewe.retrieval.ingest import html, parquet_files, pdf, row_files, texts
+from ewe.retrieval.ingest import (
+    csv_files,
+    docx_files,
+    html,
+    parquet_files,
+    pdf,
+    pptx_files,
+    row_files,
+    texts,
+    xlsx_files,
+)
 from ewe.retrieval.ingest.documents import (
     Block,
     Document,
@@ -30,8 +40,11 @@ READERS = {
     "markdown": Reader(texts.blocks, texts.markdown_documents),
     "html": Reader(whole_file, html.documents),
     "pdf": Reader(whole_file, pdf.documents),
+    "docx": Reader(whole_file, docx_files.documents),
+    "pptx": Reader(whole_file, pptx_files.documents),
+    "xlsx": Reader(xlsx_files.blocks, xlsx_files.documents),
     "jsonl": Reader(row_files.jsonl_blocks, row_files.jsonl_documents),
-    "csv": Reader(row_files.csv_blocks, row_files.csv_documents),
+    "csv": Reader(csv_files.csv_blocks, csv_files.csv_documents),
     "parquet": Reader(parquet_files.parquet_blocks, parquet_files.parquet_documents),
     "empty": Reader(lambda file, options: iter([Block(file, None, 1, 0)]), lambda block, options: iter([None])),
 }

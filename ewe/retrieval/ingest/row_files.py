@@ -1,9 +1,7 @@
-"""Reading rows: CSV, and JSONL with one object per line."""
+"""Reading JSONL with one object per line; groups of rows of any kind."""
 
-import csv
 import json
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import BinaryIO, TypeVar
 
 from ewe.retrieval.ingest.documents import (
@@ -13,47 +11,12 @@ from ewe.retrieval.ingest.documents import (
     Problem,
     ReadOptions,
     SourceFile,
-    UnreadableError,
 )
-from ewe.retrieval.ingest.fields import check_columns, document
-from ewe.retrieval.ingest.files import check_text, open_text
+from ewe.retrieval.ingest.fields import document
+from ewe.retrieval.ingest.files import decode_line
 
 Row = TypeVar("Row")
 _BLOCK = 256 << 10
-
-
-def csv_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
-    """Rows with their header in groups of about 256 KiB. The first line names the columns; "," ";" or tab part them.
-
-    Raises UnreadableError for bad quotes, rows that are too long, and missing columns.
-    """
-    csv.field_size_limit(LONGEST_ROW)
-    with open_text(file.path, options.encoding) as text:
-        sample = text.readline()
-        text.seek(0)
-        check_text(sample)
-        delimiter = "\t" if file.path.suffix.lower() == ".tsv" else max(",;\t", key=sample.count)
-        rows = csv.reader(text, delimiter=delimiter, strict=True)
-        try:
-            for names in islice(rows, 1):
-                header = [name.strip() for name in names]
-                check_columns(header, options)
-                for group, first, size in groups((row, sum(map(len, row)) + len(row)) for row in rows):
-                    yield Block(file, (header, group), first, size)
-        except csv.Error as error:
-            raise UnreadableError(f"line {rows.line_num} is no CSV ({error})") from error
-
-
-def csv_documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
-    """One entry per row that is not blank."""
-    header, rows = block.payload
-    for number, row in enumerate(rows, block.first):
-        if not row:
-            continue
-        if len(row) != len(header):
-            yield Problem(f"{block.file.label}:{number}", f"the row has {len(row)} fields, the header {len(header)}")
-        else:
-            yield document(dict(zip(header, row, strict=True)), number, block, options)
 
 
 _TOO_LONG = None
@@ -74,7 +37,7 @@ def jsonl_documents(block: Block, options: ReadOptions) -> Iterator[Document | P
             yield Problem(where, f"the line is longer than {LONGEST_ROW >> 20} MiB")
             continue
         try:
-            text = line.decode(options.encoding or "utf-8")
+            text = decode_line(line, options.encoding)
             if text.strip("\ufeff \t\r\n"):
                 values = json.loads(text.lstrip("\ufeff"))
                 if isinstance(values, dict):

@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from ewe.errors import InvalidRequestError
+from ewe.server.batch.parquet_rows import parquet_rows
 
 BatchUrl = Literal["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses"]
 """What a request of a batch may ask."""
 
 _Row = bytes | dict[str, Any]  # a line of JSON, or a row of a table
-_ROWS = 1024  # of a Parquet file at once
 _SKIPPED = 1 << 20  # bytes at once of a line that is too long
 _MOST_ERRORS = 100  # that are told of one file
 _LONGEST_NAME = 64  # characters of a custom_id that an error tells: a batch's record holds its errors
@@ -198,7 +198,7 @@ def _rows(path: Path, limits: LineLimits | None) -> Iterator[tuple[int, _Row]]:
     """Each row that is not blank, with its number; the limits are those of lines."""
     try:
         if path.suffix == ".parquet":
-            yield from enumerate(_parquet_rows(path), 1)
+            yield from enumerate(parquet_rows(path, BatchRequest.model_fields), 1)
         else:
             yield from _lines(path, limits)
     except OSError as error:
@@ -221,22 +221,6 @@ def _lines(path: Path, limits: LineLimits | None) -> Iterator[tuple[int, bytes]]
             rest = line if len(line) == most else b""
             while rest and not rest.endswith(b"\n"):
                 rest = file.readline(_SKIPPED)
-
-
-def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Rows with the columns of a request; `body` is JSON, or a struct whose nulls are fields left out."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise InvalidRequestError("reading Parquet needs pyarrow: pip install 'ewe-engine[documents]'") from error
-    try:
-        with parquet.ParquetFile(path) as table:
-            columns = [name for name in BatchRequest.model_fields if name in table.schema_arrow.names]
-            for batch in table.iter_batches(_ROWS, columns=columns):
-                yield from batch.to_pylist()
-    except pyarrow.ArrowException as error:
-        raise InvalidRequestError(f"{path} is damaged or no Parquet file: {error}") from error
 
 
 def _body(value: object) -> object:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ewe.errors import EWEError, InvalidRequestError
-from ewe.server.fair_queue import LARGE
+from ewe.server.traffic.fair_queue import LARGE
 from ewe.text.append_log import AppendLog
 
 _OPENING = b'{"id": "batch_req_'

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from ewe.errors import JudgeError
+from ewe.server.engine_client.served_models import SentenceModels, ServedEncoder, ServedReranker
+from ewe.server.engine_client.text_verifiers import OwnTextVerifiers
 from ewe.server.own_process import engine_messages as wire
 from ewe.server.own_process.opening import Opening
-from ewe.server.served_models import SentenceModels, ServedEncoder, ServedReranker
-from ewe.server.text_verifiers import OwnTextVerifiers
 
 
 class ChildVerifiers:

@@ -24,17 +24,17 @@ from typing import Any, NoReturn
 from ewe.client import Answer
 from ewe.config import Config
 from ewe.config.loading import LoadStep
-from ewe.engine.stream_events import StreamEvent
+from ewe.engine.answer_text.stream_events import StreamEvent
 from ewe.errors import EngineDeadError, EWEError
 from ewe.llm import LLM
-from ewe.server.fair_queue import take_short_turns
-from ewe.server.middleware import set_up_logs
+from ewe.server.engine_client.served_engine import LocalEngine, OpenedRequest
+from ewe.server.engine_client.text_verifiers import OwnTextVerifiers
+from ewe.server.observability.stack_dumps import dump_stacks, end_loading
 from ewe.server.own_process import engine_messages as wire
 from ewe.server.own_process.child_parts import ChildSentenceModels, ChildVerifiers
 from ewe.server.own_process.message_pipe import MessagePipe
-from ewe.server.served_engine import LocalEngine, OpenedRequest
-from ewe.server.stack_dumps import dump_stacks, end_loading
-from ewe.server.text_verifiers import OwnTextVerifiers
+from ewe.server.request_handling.middleware import set_up_logs
+from ewe.server.traffic.fair_queue import take_short_turns
 
 STATUS_EVERY_S = 0.2
 _THREADS = 24  # as many as the other process has for works that end here

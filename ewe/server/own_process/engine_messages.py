@@ -9,14 +9,14 @@ from typing import Any, Generic, TypeVar
 from pydantic import ConfigDict, TypeAdapter
 
 from ewe import errors
-from ewe.engine.engine_summary import EngineSummary
+from ewe.engine.answer_text.stream_events import StreamEvent
+from ewe.engine.inputs.request_tokenizer import Limits
 from ewe.engine.request import TokenizedRequest
-from ewe.engine.request_tokenizer import Limits
+from ewe.engine.startup.engine_summary import EngineSummary
 from ewe.engine.status import EngineStatus
-from ewe.engine.stream_events import StreamEvent
 from ewe.errors import ConfigError, EWEError
-from ewe.server.error_responses import RefusedError
-from ewe.server.served_models import SentenceTask
+from ewe.server.engine_client.served_models import SentenceTask
+from ewe.server.http.error_responses import RefusedError
 from ewe.text.tool_calls.formats import FORMATS
 from ewe.types import Generation, Passage, VerificationRequest, VerificationResult
 

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from ewe.errors import JudgeError
-from ewe.server.text_verifiers import InParts, TimedVerifier
+from ewe.server.engine_client.text_verifiers import InParts, TimedVerifier
 
 
 class Opening:

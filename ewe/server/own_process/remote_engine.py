@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from ewe.client import Answer
 from ewe.config import Config
 from ewe.config.loading import OnLoad
-from ewe.engine.request_tokenizer import RequestTokenizer
-from ewe.engine.stream_events import StreamEvent
+from ewe.engine.answer_text.stream_events import StreamEvent
+from ewe.engine.inputs.request_tokenizer import RequestTokenizer
 from ewe.errors import EngineDeadError
+from ewe.server.engine_client.served_engine import OpenedRequest, ServedEngine
 from ewe.server.own_process import engine_messages as wire
 from ewe.server.own_process.remote_parts import RemoteSentenceModels, RemoteVerifiers
 from ewe.server.own_process.token_texts import TokenTexts
-from ewe.server.served_engine import OpenedRequest, ServedEngine
 from ewe.text.tool_calls.chat_prompts import ChatPrompts
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ewe.errors import EngineDeadError
+from ewe.server.engine_client.served_models import SentenceTask
+from ewe.server.engine_client.text_verifiers import InParts
 from ewe.server.own_process import engine_messages as wire
-from ewe.server.served_models import SentenceTask
-from ewe.server.text_verifiers import InParts
 from ewe.types import Passage, VerificationRequest, VerificationResult
 
 

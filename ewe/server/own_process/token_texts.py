@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ewe.engine.detokenizer import Detokenizer
-from ewe.engine.stream_events import StreamEvent
+from ewe.engine.answer_text.detokenizer import Detokenizer
+from ewe.engine.answer_text.stream_events import StreamEvent
 
 if TYPE_CHECKING:
     from ewe.engine.request import TokenizedRequest

@@ -12,8 +12,8 @@ from fastapi import APIRouter, Request, Response
 import ewe.evaluation.report
 from ewe.evaluation.world.builtin import example_prompts
 from ewe.server.engine_service import service_of
-from ewe.server.fair_queue import tenant_of
 from ewe.server.schemas.operation_schemas import PageStart
+from ewe.server.traffic.fair_queue import tenant_of
 
 router = APIRouter(include_in_schema=False)
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import httpx
 from starlette.types import Message, Send
 
-from ewe.server.error_forms import end_of_stream
-from ewe.server.error_responses import RefusedError, code_of
-from ewe.server.pacing import ANSWER_PATHS
+from ewe.server.http.error_forms import end_of_stream
+from ewe.server.http.error_responses import RefusedError, code_of
+from ewe.server.http.sse import DEATH, PING
 from ewe.server.router.replicas import ENGINE_DEAD, QUEUE_FULL, Replica
-from ewe.server.sse import DEATH, PING
+from ewe.server.traffic.pacing import ANSWER_PATHS
 
 OF_THE_FIRST = ("/v1/files", "/v1/batches")  # what only one server keeps
 _WITH_EFFECTS = (*OF_THE_FIRST, "/v1/memories")  # what may have been done although the answer is lost

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ewe.config.cpu_count import usable_cpus
 from ewe.errors import ConfigError
-from ewe.server.listener import LISTEN_FD
+from ewe.server.http.listener import LISTEN_FD
 from ewe.server.router.replicas import ENGINE_DEAD, READY, UNREACHABLE, Replica
 
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.5, 30.0

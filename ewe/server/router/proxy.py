@@ -11,12 +11,12 @@ import httpx
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
-from ewe.engine.workers import Worker
-from ewe.server.affinity import SESSION_HEADER, FindPassage, affinity_key
-from ewe.server.error_responses import RefusedError
+from ewe.engine.evidence.workers import Worker
+from ewe.server.http.error_responses import RefusedError
+from ewe.server.request_handling.thread_work import unless_gone
 from ewe.server.router.forwarding import OF_THE_FIRST, Call, Refusal, ask, passed_on
 from ewe.server.router.replicas import ENGINE_DEAD, QUEUE_FULL, READY, UNREACHABLE, Replica, ReplicaSet, is_local
-from ewe.server.thread_work import unless_gone
+from ewe.server.traffic.affinity import SESSION_HEADER, FindPassage, affinity_key
 
 _OURS = (b"x-request-id", b"x-forwarded-for", b"x-forwarded-proto")  # headers in which servers trust the router
 _FIND_S = 2.0  # for a passage that only helps to choose a replica

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ewe.config import is_postgres
 from ewe.config.config_files import explain
-from ewe.engine.preflight import preflight
+from ewe.engine.startup.preflight import preflight
 from ewe.errors import ConfigError, EngineDeadError
 from ewe.server.settings import resolve_settings
 

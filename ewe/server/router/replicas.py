@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from ewe.server.error_responses import code_of
+from ewe.server.http.error_responses import code_of
 from ewe.server.router.ring import HashRing
 
 READY = "ready"

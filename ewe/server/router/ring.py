@@ -4,7 +4,7 @@ import math
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping
 
-from ewe.server.affinity import place_of
+from ewe.server.traffic.affinity import place_of
 
 LOAD_FACTOR = 1.1  # with two, at the bound, one has 1.22 times the load of the other
 

@@ -14,17 +14,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ewe.server.affinity import FindPassage
-from ewe.server.batches import MAX_FILE_BYTES
-from ewe.server.error_responses import RefusedError, add_handlers
-from ewe.server.middleware import AccessMiddleware, RequestLogMiddleware
+from ewe.server.batch.batches import MAX_FILE_BYTES
+from ewe.server.http.error_responses import RefusedError, add_handlers
+from ewe.server.request_handling.middleware import AccessMiddleware, RequestLogMiddleware
 from ewe.server.router.forwarding import open_client
 from ewe.server.router.proxy import Proxy
 from ewe.server.router.replica_metrics import all_metrics
 from ewe.server.router.replicas import ReplicaSet
+from ewe.server.traffic.affinity import FindPassage
 
 if TYPE_CHECKING:
-    from ewe.server.tracing import Tracing
+    from ewe.server.observability.tracing import Tracing
 
 
 def create_router(

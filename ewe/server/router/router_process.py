@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from starlette.types import ASGIApp
 
 from ewe.server import VERSION
-from ewe.server.affinity import FindPassage
-from ewe.server.draining import FLUSH_S, DrainingServer
-from ewe.server.listener import listen
-from ewe.server.middleware import open_tracing, set_up_logs
+from ewe.server.http.draining import FLUSH_S, DrainingServer
+from ewe.server.http.listener import listen
+from ewe.server.observability.log_lines import say
+from ewe.server.observability.start_report import address
+from ewe.server.request_handling.middleware import open_tracing, set_up_logs
 from ewe.server.router.processes import ReplicaProcess
 from ewe.server.router.replicas import ReplicaSet
 from ewe.server.router.router_app import create_router
 from ewe.server.settings import ServerSettings
-from ewe.server.start_report import address, say
+from ewe.server.traffic.affinity import FindPassage
 
 _END_S = 30.0  # for replicas without requests to end in
 _log = logging.getLogger("ewe.server")

@@ -51,8 +51,9 @@ class InputMessage(RequestModel):
 
     @property
     def text(self) -> str:
-        """What is said, without what is brought along."""
-        return "\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
+        """What is said, without what is brought along; blocks of an answer follow each other as they were written."""
+        between = "" if self.role == "assistant" else "\n"
+        return between.join(block.text for block in self.blocks if isinstance(block, TextBlock))
 
     @model_validator(mode="after")
     def _says_something(self) -> InputMessage:
@@ -161,11 +162,16 @@ class CountRequest(RequestModel):
 
     @model_validator(mode="after")
     def _can_be_answered(self) -> Self:
-        if self.messages[-1].role != "user":
-            raise ValueError("messages: the last one must be the user's; beginning the answer is not supported yet")
+        if self.begins_answer and not self.messages[-1].text.strip():
+            raise ValueError("messages: the last one begins the answer, so it needs a text")
         if self.ewe.events or self.ewe.stream == "draft":
             raise ValueError("ewe: events and drafts are not supported here; /v1/chat/completions has them")
         return self
+
+    @property
+    def begins_answer(self) -> bool:
+        """Whether the last message begins the answer, which the model goes on with."""
+        return self.messages[-1].role == "assistant"
 
     @property
     def thinks(self) -> bool | None:

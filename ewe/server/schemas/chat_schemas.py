@@ -13,7 +13,7 @@ from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.text.tool_calls.tools import ToolRequest
 
 _UNSUPPORTED_PARTS = {
-    "image_url": "images", "input_audio": "audio", "file": "files", "video_url": "videos", "refusal": "refusals",
+    "image_url": "images", "input_audio": "audio", "file": "files", "video_url": "videos",
 }  # fmt: skip
 
 
@@ -30,9 +30,22 @@ class TextPart(RequestModel):
     text: Text
 
 
+class RefusalPart(RequestModel):
+    """What an earlier answer said in refusing, which is a text like any other here."""
+
+    type: Literal["refusal"]
+    refusal: Text
+
+    @property
+    def text(self) -> str:
+        """What was said."""
+        return self.refusal
+
+
+_Part = Annotated[TextPart | RefusalPart, Field(discriminator="type")]
 _Content = Annotated[
-    Text | Annotated[list[TextPart], Field(min_length=1)] | None,
-    only_types({"text"}, "parts", "send text", _UNSUPPORTED_PARTS),
+    Text | Annotated[list[_Part], Field(min_length=1)] | None,
+    only_types({"text", "refusal"}, "parts", "send text", _UNSUPPORTED_PARTS),
 ]
 _BeforeTools = Annotated[Any, BeforeValidator(_check_absent)]
 
@@ -65,8 +78,8 @@ def check_message(role: str, content: object, tool_calls: Sequence[object] | Non
 class Message(RequestModel):
     """One message of a conversation; only one that calls tools may have no content.
 
-    annotations and reasoning_content are taken so that an answer can be sent back as it came; like the fields that must
-    be empty, they have no effect.
+    refusal: what an earlier answer said in place of a content. annotations and reasoning_content are taken so that an
+    answer can be sent back as it came; like the fields that must be empty, they have no effect.
     """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
@@ -76,13 +89,16 @@ class Message(RequestModel):
     tool_call_id: Text | None = None
     annotations: list[dict[str, Any]] | None = None
     reasoning_content: Text | None = None
-    refusal: None = None
+    refusal: Text | None = None
     function_call: _BeforeTools = None
     audio: None = None
 
     @model_validator(mode="after")
     def _is_whole(self) -> Message:
-        check_message(self.role, self.content, self.tool_calls, self.tool_call_id)
+        refuses = self.refusal is not None or any(isinstance(part, RefusalPart) for part in self.content or ())
+        if refuses and self.role != "assistant":
+            raise ValueError("refusal: only an assistant's message may have one")
+        check_message(self.role, self.refusal or self.content, self.tool_calls, self.tool_call_id)
         return self
 
     @property
@@ -90,7 +106,7 @@ class Message(RequestModel):
         """The message as chat templates take it: they know the developer as the system."""
         message: dict[str, Any] = {
             "role": "system" if self.role == "developer" else self.role,
-            "content": joined(self.content),
+            "content": joined(self.content) or self.refusal or "",
         }
         if self.tool_calls:
             message["tool_calls"] = [call.model_dump() for call in self.tool_calls]
@@ -149,7 +165,20 @@ def thinks_at(effort: Effort | None) -> bool | None:
     return None if effort is None else effort not in ("none", "minimal")
 
 
-class ChatRequest(SamplingRequest):
+class Continuation(RequestModel):
+    """Whether the last message, the assistant's, begins the answer; without it the model begins one behind it."""
+
+    continue_final_message: bool | None = None
+    add_generation_prompt: bool | None = None
+
+    @model_validator(mode="after")
+    def _begins_once(self) -> Self:
+        if self.add_generation_prompt is not None and self.add_generation_prompt == bool(self.continue_final_message):
+            raise ValueError("add_generation_prompt: this must be false with continue_final_message, and true without")
+        return self
+
+
+class ChatRequest(SamplingRequest, Continuation):
     """A conversation to go on with."""
 
     messages: Annotated[list[Message], Field(min_length=1, max_length=2048)]
@@ -162,13 +191,11 @@ class ChatRequest(SamplingRequest):
     functions: _BeforeTools = None
     parallel_tool_calls: bool | None = None
 
-    add_generation_prompt: Literal[True] | None = None
     add_special_tokens: Literal[False] | None = None
     audio: None = None
     chat_template: None = None
     chat_template_kwargs: TemplateOptions | None = None
     reasoning_effort: Effort | None = None
-    continue_final_message: Literal[False] | None = None
     echo: Literal[False] | None = None
     modalities: list[Literal["text"]] | None = None
     prediction: None = None

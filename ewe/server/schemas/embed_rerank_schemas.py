@@ -10,18 +10,23 @@ MOST_TEXTS = 2048
 """OpenAI's."""
 
 
+Encoding = Literal["float", "base64"]
+"""How vectors are written: as numbers, or as float32 in base64, the lowest byte first."""
+
+
 class EmbeddingRequest(RequestModel):
-    """Texts to encode.
+    """Texts to encode; field: where they are.
 
     input_type: whether they are searched for or searched, for encoders that tell these apart. truncate_prompt_tokens:
     -1 cuts what is longer than the encoder reads, which is refused else.
     """
 
     labels: ClassVar[frozenset[str]] = frozenset({"user"})
+    field: ClassVar[str] = "input"
 
     model: Text | None = None
     input: FullText | Annotated[list[FullText], Field(min_length=1, max_length=MOST_TEXTS)]
-    encoding_format: Literal["float", "base64"] | None = None
+    encoding_format: Encoding | None = None
     dimensions: Annotated[int, Field(ge=1)] | None = None
     input_type: Literal["query", "passage"] | None = None
     truncate_prompt_tokens: Literal[-1] | None = None
@@ -43,7 +48,7 @@ class EmbeddingRequest(RequestModel):
 
 
 class Embedding(AnswerModel):
-    """One text's vector: numbers, or float32 in base64, the lowest byte first."""
+    """One text's vector."""
 
     object: Literal["embedding"] = "embedding"
     index: int

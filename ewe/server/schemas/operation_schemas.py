@@ -1,11 +1,11 @@
-"""On the wire: health, models, versions, tokens."""
+"""On the wire: health, versions, tokens."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ewe.engine.engine_summary import EngineSummary
-from ewe.server.schemas.chat_schemas import ChatTool, Message, TemplateOptions
+from ewe.engine.startup.engine_summary import EngineSummary
+from ewe.server.schemas.chat_schemas import ChatTool, Continuation, Message, TemplateOptions
 from ewe.server.schemas.common import AnswerModel, RequestModel, Text
 
 
@@ -48,30 +48,7 @@ class Version(AnswerModel):
     name: str = "ewe-engine"
 
 
-class Model(AnswerModel):
-    """A model as OpenAI and vLLM list it; created: when the server was started, in unix seconds.
-
-    parent: the model under an adapter, null for the model itself. task: what it does; a model that embeds or reranks
-    texts does not say how much it reads.
-    """
-
-    id: str
-    object: Literal["model"] = "model"
-    created: int
-    owned_by: str = "ewe"
-    max_model_len: int | None
-    parent: str | None = None
-    task: Literal["generate", "embed", "rerank"] = "generate"
-
-
-class ModelList(AnswerModel):
-    """All models."""
-
-    object: Literal["list"] = "list"
-    data: list[Model]
-
-
-class TokenizeRequest(RequestModel):
+class TokenizeRequest(Continuation):
     """A text, or a conversation that goes through the model's chat template first.
 
     add_special_tokens: whether the tokenizer adds its own (without it: to a text, and not to a conversation).
@@ -83,18 +60,16 @@ class TokenizeRequest(RequestModel):
     add_special_tokens: bool | None = None
     return_token_strs: bool | None = None
 
-    add_generation_prompt: Literal[True] | None = None
     chat_template: None = None
     chat_template_kwargs: TemplateOptions | None = None
-    continue_final_message: Literal[False] | None = None
     tools: Annotated[list[ChatTool], Field(max_length=256)] | None = None
 
     @model_validator(mode="after")
     def _has_one_text(self) -> Self:
         if (self.prompt is None) == (self.messages is None):
             raise ValueError("give either prompt or messages")
-        if self.tools and self.messages is None:
-            raise ValueError("tools: only beside messages")
+        if (self.tools or self.continue_final_message) and self.messages is None:
+            raise ValueError("tools, continue_final_message: only beside messages")
         return self
 
 

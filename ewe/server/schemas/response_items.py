@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from ewe.server.schemas.common import RequestModel, Text, joined
+from ewe.server.schemas.chat_schemas import RefusalPart
+from ewe.server.schemas.common import RequestModel, Text, joined, only_types
 
 
 class TextPart(RequestModel):
@@ -19,12 +20,24 @@ class TextPart(RequestModel):
     logprobs: list[dict[str, Any]] | None = None
 
 
+_Part = Annotated[TextPart | RefusalPart, Field(discriminator="type")]
+_Content = Annotated[
+    Text | Annotated[list[_Part], Field(min_length=1)],
+    only_types(
+        {"input_text", "output_text", "text", "refusal"},
+        "parts",
+        "send text",
+        {"input_image": "images", "input_file": "files", "input_audio": "audio"},
+    ),
+]
+
+
 class InputMessage(RequestModel):
     """One message of a conversation; id and status are those of an earlier answer and have no effect."""
 
     type: Literal["message"] = "message"
     role: Literal["system", "developer", "user", "assistant"]
-    content: Text | Annotated[list[TextPart], Field(min_length=1)]
+    content: _Content
     id: str | None = None
     status: str | None = None
     phase: str | None = None

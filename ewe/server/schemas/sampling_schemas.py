@@ -115,6 +115,11 @@ class SamplingRequest(RefusedFields):
         return self
 
     @property
+    def form_field(self) -> str:
+        """The field that asks for the form of the answer."""
+        return next((name for name in _FORMS if getattr(self, name) is not None), self.format_field)
+
+    @property
     def json_schema(self) -> JsonSchema | None:
         """What the answer must satisfy; None for free text."""
         if self.response_format is not None:

@@ -24,22 +24,34 @@ class ChatPrompts:
         return getattr(self.tokenizer, "chat_template", None) is not None
 
     def apply_chat_template(
-        self, messages: Conversation, tools: ToolUse | None = None, thinking: bool | None = None
+        self,
+        messages: Conversation,
+        tools: ToolUse | None = None,
+        thinking: bool | None = None,
+        continue_final_message: bool = False,
     ) -> str:
         """The prompt that the model's chat template makes of a conversation; it already holds its BOS.
 
         thinking: whether a model that can reason before it answers does; None: as `model.thinking` says.
+        continue_final_message: whether the last message begins the answer, with which the prompt then ends. Raises
+        InvalidRequestError.
         """
-        return self.chat_template.render(check_conversation(messages), tools, self._thinks(thinking))
+        messages = check_conversation(messages, continues=continue_final_message)
+        return self.chat_template.render(messages, tools, self._thinks(thinking), continue_final_message)
 
     def chat_prompt(
-        self, messages: Conversation, tools: ToolUse | None = None, thinking: bool | None = None
+        self,
+        messages: Conversation,
+        tools: ToolUse | None = None,
+        thinking: bool | None = None,
+        continue_final_message: bool = False,
     ) -> PlacedPrompt | str:
         """The same with a place for memory in the user's last turn, if `memory.placement` and the template allow it.
 
         Raises InvalidRequestError where the settings ask for that place and the template has none.
         """
-        return self._memory_place.prompt(check_conversation(messages), tools, self._thinks(thinking))
+        messages = check_conversation(messages, continues=continue_final_message)
+        return self._memory_place.prompt(messages, tools, self._thinks(thinking), continue_final_message)
 
     def _thinks(self, thinking: bool | None) -> bool:
         if thinking is not None:

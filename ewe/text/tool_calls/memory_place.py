@@ -1,8 +1,8 @@
 """Where chats with one model have their memory: inside the user's last turn, or before everything."""
 
 import logging
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from itertools import count
 from typing import Any
 
@@ -27,14 +27,15 @@ class MemoryPlace:
         self._reads_bare_units = config.model.name == "builtin"  # it was trained to
 
     def prompt(
-        self, messages: Sequence[Message], tools: ToolUse | None = None, thinks: bool = False
+        self, messages: Sequence[Message], tools: ToolUse | None = None, thinks: bool = False, continues: bool = False
     ) -> PlacedPrompt | str:
         """A conversation's prompt; a text without a place where units are bare, or no user speaks.
 
         Raises InvalidRequestError as the template does, and where the settings ask for a place that it does not have.
         """
-        placed = self._split(messages, tools, thinks) if self._is_in_prompt else None
-        return self._template.render(messages, tools, thinks) if placed is None else placed
+        render = partial(self._template.render, tools=tools, thinks=thinks, continues=continues)
+        placed = self._split(messages, render) if self._is_in_prompt else None
+        return render(messages) if placed is None else placed
 
     @cached_property
     def _is_in_prompt(self) -> bool:
@@ -52,7 +53,7 @@ class MemoryPlace:
     def _why_not(self) -> str:
         """Why no prompt of this model can be split; empty if it can."""
         try:
-            placed = self._split(_PROBE)
+            placed = self._split(_PROBE, self._template.render)
         except InvalidRequestError as error:
             return str(error)
         if placed is None:
@@ -64,9 +65,7 @@ class MemoryPlace:
             return "the model's tokenizer changes a text that is cut at the memory"
         return ""
 
-    def _split(
-        self, messages: Sequence[Message], tools: ToolUse | None = None, thinks: bool = False
-    ) -> PlacedPrompt | None:
+    def _split(self, messages: Sequence[Message], render: Callable[[Sequence[Message]], str]) -> PlacedPrompt | None:
         """The prompt with the memory in the frame around the user's last words; None if it cannot be split there."""
         turns = [place for place, message in enumerate(messages) if message["role"] == "user"]
         if not turns:
@@ -78,11 +77,11 @@ class MemoryPlace:
         def rendered(mark: str) -> str:
             words = f"{before}{mark}{between}{messages[turn]['content']}{after}"
             framed = {**messages[turn], "content": words}
-            return self._template.render([*messages[:turn], framed, *messages[turn + 1 :]], tools, thinks)
+            return render([*messages[:turn], framed, *messages[turn + 1 :]])
 
         whole = rendered("")
         mark = next(mark for number in count() if (mark := f"<memory {number}>") not in whole)
         head, separator, tail = rendered(mark).partition(mark)
         if not separator or head + tail != whole:  # templates leave messages out, repeat them, change their text
             return None
-        return PlacedPrompt(self._template.render(messages, tools, thinks), head, tail)
+        return PlacedPrompt(render(messages), head, tail)

@@ -1,0 +1,1 @@
+"""Policies at work: their generators are resumed, and what they yield is done."""

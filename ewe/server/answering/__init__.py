@@ -1,0 +1,1 @@
+"""From the engine's generations to what clients read, in whatever form they asked."""

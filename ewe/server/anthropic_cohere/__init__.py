@@ -1,0 +1,1 @@
+"""Anthropic's and Cohere's APIs: chats with citations."""

@@ -1,0 +1,1 @@
+"""OpenAI's APIs: chat, completions, responses, embeddings; and rerank."""

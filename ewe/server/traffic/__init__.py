@@ -1,0 +1,1 @@
+"""What is let in, in which turn, and how much of it."""
