@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import pairwise
 
 from ewe.text.english import FUNCTION_WORDS, PRONOUNS, words_of
@@ -12,6 +13,7 @@ from ewe.verification.sentence_words import SentenceWords, read_words
 
 _ADDED = FUNCTION_WORDS - {"us"}  # which may be a country
 _ARTICLES = words_of("a an the")
+_CACHED_PAIRS = 8192
 _CHANGED = 3  # words of a claim that a change in one place may have
 
 
@@ -24,10 +26,11 @@ class Run:
     size: int
 
 
-def common_runs(claimed: SentenceWords, own: SentenceWords) -> list[Run]:
-    """The runs of words that a claim and its evidence have in common, in their order."""
-    matcher = SequenceMatcher(None, claimed.stems, own.stems, autojunk=False)
-    return [Run(block.a, block.b, block.size) for block in matcher.get_matching_blocks() if block.size]
+@lru_cache(maxsize=_CACHED_PAIRS)
+def common_runs(claim: str, sentence: str) -> tuple[Run, ...]:
+    """The runs of words that a claim and its evidence have in common, in their order; found once for a pair."""
+    matcher = SequenceMatcher(None, read_words(claim).stems, read_words(sentence).stems, autojunk=False)
+    return tuple(Run(block.a, block.b, block.size) for block in matcher.get_matching_blocks() if block.size)
 
 
 def changes_one_place(claim: str, sentence: str) -> bool:
@@ -48,7 +51,7 @@ def changes_nothing(claim: str, sentence: str) -> bool:
 def _changed(claim: str, sentence: str) -> list[tuple[str, ...]]:
     """The words that a claim has before, between and behind the runs that it has in common with its evidence."""
     claimed, own = read_words(claim), read_words(sentence)
-    runs = common_runs(claimed, own)
+    runs = common_runs(claim, sentence)
     ends = [(run.at, run.at + run.size) for run in runs]
     starts = [0, *(end for _, end in ends)]
     places = zip(starts, [*(at for at, _ in ends), len(claimed.low)], strict=True)
@@ -67,12 +70,12 @@ def leaves_out_words(claim: str, sentence: str) -> bool:
     claimed, own = read_words(claim), read_words(sentence)
     return any(
         own.low[place] not in _ARTICLES and own.stems[place] not in claimed.stems
-        for start, end in _gaps(claimed, own, common_runs(claimed, own))
+        for start, end in _gaps(claimed, own, common_runs(claim, sentence))
         for place in range(start, end)
     )
 
 
-def _gaps(claimed: SentenceWords, own: SentenceWords, runs: list[Run]) -> Iterator[tuple[int, int]]:
+def _gaps(claimed: SentenceWords, own: SentenceWords, runs: Sequence[Run]) -> Iterator[tuple[int, int]]:
     """Where (start, end) the evidence has words before, between or behind the runs, and the claim but small ones."""
     ahead = Run(0, 0, 0)
     behind = min((at for at in own.breaks if runs and at >= runs[-1].place + runs[-1].size), default=len(own.low))

@@ -10,7 +10,6 @@ from pathlib import Path
 from ewe.config.lazy import Lazy
 from ewe.config.loading import import_torch
 from ewe.verification.judges.cached import CachedJudge
-from ewe.verification.judges.checkpoints import Head, builtin_path
 from ewe.verification.judges.protocol import SUPPORTED
 
 MODEL = Path(__file__).parent / "omission_model"
@@ -35,11 +34,9 @@ def load_reader() -> None:
 def _load() -> CachedJudge:
     import_torch()
     # Here, so that verifiers with other judges need no torch.
-    from ewe.verification.judges.builtin_judge import load_int8, read_packed
-    from ewe.verification.judges.cross_encoder import CrossEncoderJudge
+    from ewe.verification.judges.builtin_judge import load_further
 
-    model, tokenizer, _ = read_packed(builtin_path(), load_int8(MODEL / "reader.safetensors"))
-    return CachedJudge(CrossEncoderJudge(model, tokenizer, Head((0, 1, 2)), "omissions", MAX_TOKENS))
+    return CachedJudge(load_further(MODEL / "reader.safetensors", "omissions", MAX_TOKENS))
 
 
 _reader = Lazy(_load)

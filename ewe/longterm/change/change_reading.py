@@ -22,7 +22,6 @@ from ewe.longterm.scoring.contradictions import same_attribute
 from ewe.text.english import FUNCTION_WORDS
 from ewe.text.words import words
 from ewe.verification.judges.cached import CachedJudge
-from ewe.verification.judges.checkpoints import Head, builtin_path
 
 MODEL = Path(__file__).parent / "model"
 LONGEST = 60
@@ -117,11 +116,9 @@ def _dates_an_event_otherwise(older: str, newer: str) -> bool:
 def _load() -> CachedJudge:
     import_torch()
     # Here, so that memories on a server, and stores that are only searched, need no torch.
-    from ewe.verification.judges.builtin_judge import load_int8, read_packed
-    from ewe.verification.judges.cross_encoder import CrossEncoderJudge
+    from ewe.verification.judges.builtin_judge import load_further
 
-    model, tokenizer, _ = read_packed(builtin_path(), load_int8(MODEL / "reader.safetensors"))
-    return CachedJudge(CrossEncoderJudge(model, tokenizer, Head((0, 1, 2)), "change", MAX_TOKENS))
+    return CachedJudge(load_further(MODEL / "reader.safetensors", "change", MAX_TOKENS))
 
 
 _reader = Lazy(_load)

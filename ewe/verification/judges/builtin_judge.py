@@ -79,6 +79,15 @@ def read_packed(folder: Path, trained: Mapping[str, Tensor] | None = None) -> tu
     return model, WordPieces(folder), head
 
 
+def load_further(weights: Path, name: str, max_tokens: int) -> CrossEncoderJudge:
+    """The built-in judge trained further, for CPUs: what the file of weights lacks is the package's own judge's.
+
+    name: of the new judge; max_tokens: of both texts. Raises JudgeError if the weights cannot be read.
+    """
+    model, pieces, _ = read_packed(builtin_path(), load_int8(weights))
+    return CrossEncoderJudge(model, pieces, Head((0, 1, 2)), name, max_tokens)
+
+
 _NAME = "builtin"
 
 
