@@ -8,7 +8,8 @@ documents are taken to be complete, so that what nothing in them tells of is ref
 their own about paragraphs of Wikipedia, written for this benchmark. claims: claims in words of their own against whole
 articles, true, false and open. answers: what small models wrote about these articles, labelled by reading. omissions:
 sentences of which words are left out, which matter ("the fourth largest") or do not. near: what a model may write from
-a passage: values in another form, words turned round, one easy step on; true, false and open.
+a passage: values in another form, words turned round, one easy step on; true, false and open. told: answers about
+invented articles, retold in other words, with the mistakes that models make.
 Beside them the time per checked sentence, 32 in a call, and how far the scores of verdicts are from their being right.
 
 A share comes with the ends of its 95% interval (Wilson) and the number of sentences. Tune on
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import ROOT, Sections, parse_arguments
-from benchmarks.verdicts_claims import answers, claims, near, omissions
+from benchmarks.verdicts_claims import answers, claims, near, omissions, told
 from benchmarks.verdicts_sets import Case, Part, contrast, fever, paraphrase, running, summary, written
 from benchmarks.verdicts_texts import Half
 from ewe.config import VerificationConfig
@@ -47,6 +48,7 @@ PARTS: Mapping[str, Callable[[Path, Half, int], Part]] = {
     "answers": answers,
     "omissions": omissions,
     "near": near,
+    "told": told,
 }
 _LIMITS = {
     "running": 150,
@@ -59,6 +61,7 @@ _LIMITS = {
     "answers": 1000,
     "omissions": 1000,
     "near": 1000,
+    "told": 1000,
 }
 _BATCH = 32
 _Z = 1.96  # of a 95% interval

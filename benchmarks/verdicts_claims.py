@@ -20,6 +20,9 @@ OMISSIONS = Path(__file__).parent / "verdicts_omissions.jsonl"
 NEAR = Path(__file__).parent / "verdicts_near.jsonl"
 """Passages, and claims close to their words: values in another form, easy steps, roles exchanged; by two writers."""
 
+TOLD = Path(__file__).parent / "verdicts_told.jsonl"
+"""Invented articles, and answers about them with the mistakes of language models; by two writers, one for each half."""
+
 _ARTICLES = {"tune": "wikitext_training", "report": "wikitext"}
 _KINDS = {"supported": "true", "refuted": "false", "inconclusive": "open", "not_a_claim": "no claim"}
 _VERDICTS = {
@@ -73,6 +76,20 @@ def near(data: Path, half: Half, limit: int) -> Part:
     titles = {row["passage"]: row["title"] for row in rows}
     passages = [Passage(place, text, title=titles[text], source=titles[text]) for text, place in places.items()]
     return Part(passages, spread([_alone(row) for row in rows], limit))
+
+
+def told(data: Path, half: Half, limit: int) -> Part:
+    """Sentences of answers about invented articles, most in words of their own, each with the text before it."""
+    rows = [row for row in _rows(TOLD) if row["half"] == half]
+    cases, passages = [], []
+    for row in rows:
+        texts = [text for _, text in row["sentences"]]
+        for number, (label, text) in enumerate(row["sentences"]):
+            request = VerificationRequest(row["question"], " ".join(texts[:number]), text)
+            cases.append(Case(_KINDS[label], request, _VERDICTS[label]))
+        for number, text in enumerate(row["paragraphs"]):
+            passages.append(Passage(f"{row['title']} {number}", text, title=row["title"], source=row["title"]))
+    return Part(passages, spread(cases, limit))
 
 
 def _alone(row: Mapping[str, Any]) -> Case:

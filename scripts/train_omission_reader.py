@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from builtin_training.optim import Average, set_learning_rate
 from judge_training.batches import Encoded, collate, encode, logits_of, training_batches
-from judge_training.export import quantize
+from judge_training.export import export_reader, freeze_embeddings
 from judge_training.metrics import ranking, softmax
 from judge_training.mixture import Corpus, first_stage
 from judge_training.model import build_optimizer, rate_at
@@ -28,7 +28,6 @@ from judge_training.pairs import Label, Pair
 from judge_training.passages import Passages
 from judge_training.running import running_pairs
 from judge_training.sources import read_rows
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -42,7 +41,6 @@ _WRITTEN = (
     ROOT / "benchmarks" / "verdicts_omissions.jsonl",
 )
 _BATCH, _SMOOTHING, _LAYER_DECAY = 48, 0.05, 0.95
-_FROZEN = "bert.embeddings."  # The reader of changes and the finder share them.
 _LONGEST = 400  # characters of evidence
 _RUNNING, _FEVER = 1300, 0.1  # edited sentences an epoch; share of the judge's first stage
 _KEPT_APART = 10  # one sentence in so many
@@ -93,8 +91,7 @@ class Reader:
     def __init__(self, seed: int) -> None:
         torch.manual_seed(seed)
         self.model, self.tokenizer = read_model(builtin_path())
-        for name, parameter in self.model.named_parameters():
-            parameter.requires_grad_(not name.startswith(_FROZEN))
+        freeze_embeddings(self.model)
 
     def encode(self, pairs: Sequence[Pair]) -> list[Encoded]:
         """Pairs as the reader is shown them; those that are too long for it are left out."""
@@ -109,10 +106,6 @@ class Reader:
         own = cross_entropy(said, labels, label_smoothing=_SMOOTHING, reduction="none")
         unsaid = -torch.logaddexp(said[:, Label.REFUTED], said[:, Label.INCONCLUSIVE]) - _SMOOTHING / 2 * said[:, 0]
         return torch.where(is_open, unsaid, own).mean()
-
-    def trained(self) -> dict[str, Tensor]:
-        """The weights that were trained, by name."""
-        return {name: one for name, one in self.model.state_dict().items() if not name.startswith(_FROZEN)}
 
 
 def figures(reader: Reader, kept: Sequence[Pair]) -> dict[str, float]:
@@ -147,7 +140,7 @@ def train(args: argparse.Namespace) -> None:
         if step % _PROBED == 0 or step == args.steps:
             with average.in_place():
                 print(step, json.dumps(figures(reader, kept)), flush=True)
-                save_file(quantize(reader.trained()), args.run_dir / "reader.safetensors", {"format": "pt"})
+                export_reader(args.run_dir / "reader.safetensors", reader.model)
         if step == args.steps:
             return
 

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 from builtin_training.optim import set_learning_rate
-from judge_training.export import quantize
+from judge_training.export import export_reader, freeze_embeddings
 from judge_training.model import rate_at
 from numpy.typing import NDArray
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -25,7 +24,6 @@ from ewe.verification.judges.cross_encoder import multiplies_bfloat16
 
 _DROPOUT, _SMOOTHING = 0.1, 0.05
 _BATCH = 32
-_FROZEN = "bert.embeddings."
 _TOO_CLOSE, _CLOSEST = 3, 30  # places of the statements beside which others are put
 _NAMES = ("Ann", "Ben", "Mei", "Omar", "Ines", "Tom", "Ravi", "Lena", "Ada", "Joe", "Zoe", "Ivo")
 
@@ -39,8 +37,7 @@ class ReaderModel:
         self._bfloat16 = multiplies_bfloat16(torch.device("cpu"))
         nn.init.normal_(self.model.classifier.weight, std=0.02)
         nn.init.zeros_(self.model.classifier.bias)
-        for name, parameter in self.model.named_parameters():
-            parameter.requires_grad_(not name.startswith(_FROZEN))
+        freeze_embeddings(self.model)
         for module in self.model.modules():
             if isinstance(module, nn.Dropout):
                 module.p = _DROPOUT
@@ -76,8 +73,7 @@ class ReaderModel:
 
     def export(self, path: Path) -> None:
         """The file that `ewe.longterm.change.change_reading` reads: all but the embeddings, matrices in int8."""
-        trained = {name: one for name, one in self.model.state_dict().items() if not name.startswith(_FROZEN)}
-        save_file(quantize(trained), path, {"format": "pt"})
+        export_reader(path, self.model)
 
 
 def train_epoch(reader: ReaderModel, optimizer: Any, pairs: Sequence[Pair], progress: float, share: float) -> float:

@@ -1,6 +1,7 @@
 """What judges are trained on by `claim_packs`: passages, claims about them, and where they come from.
 
 - written: `written_claims/train.jsonl` and `written/claims*.jsonl`, written by reading, about one to three passages.
+- entailment: `written/entailment.jsonl`, passages of all kinds with twelve claims each, written by thinking.
 - questions: `written/claims_questions.jsonl`, answers put into sentences (`make_question_statements.py`).
 - answers: `written_answers`, long answers sentence by sentence, with false and open twins of their sentences.
 - fever, fool me twice, wice: the training parts of those sets (`sources`, `passages`).
@@ -21,6 +22,8 @@ from judge_training.sources import read_fever, read_fool_me_twice, read_rows, re
 WRITTEN = Path(__file__).parent / "written"
 _WEB_SENTENCES, _WEB_CHARACTERS = 7, 1300
 _HELD_OUT = 0.12  # Share of the articles.
+_LETTERS = {"s": Label.SUPPORTED, "r": Label.REFUTED, "o": Label.INCONCLUSIVE}
+
 _LABELS = {label.name.lower(): label for label in Label}
 REPORTED = frozenset({"Normans", "1973 oil crisis", "Immune system", "Harvard University", "Packet switching"})
 """Articles that benchmarks.verdicts reports on: no claim about them is trained on."""
@@ -92,6 +95,13 @@ class Corpus:
         corpus.claims = [_claim(row, "written claims") for row in read_rows(data / "written_claims" / "train.jsonl")]
         for path in sorted(written.glob("claims*.jsonl")):
             corpus.claims += [_claim(row, path.stem) for row in read_rows(path)]
+        for number, row in enumerate(read_rows(written / "entailment.jsonl")):
+            text = Text(f"entailment/{number}", row["title"], row["text"])
+            corpus.texts[text.id] = text
+            corpus.claims += [
+                Claim(claim, _LETTERS[label], "entailment", (text.id,), "", kind)
+                for label, kind, claim in row["claims"]
+            ]
         corpus.claims = [claim for claim in corpus.claims if all(name in corpus.texts for name in claim.home)]
         corpus.answers = _answers(data, written)
         corpus.pairs = {

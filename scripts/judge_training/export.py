@@ -26,12 +26,13 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from judge_training.metrics import Calibration
 
 SCALE = ".scale"
+_EMBEDDINGS = "bert.embeddings."
 MIN_ROWS = 8  # A matrix of fewer rows (the classifier) weighs nothing and decides most: it stays float32.
 
 
@@ -51,6 +52,18 @@ def quantize(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         packed[name] = (weight / scale[:, None]).round().clamp(-127, 127).to(torch.int8)
         packed[name + SCALE] = scale
     return packed
+
+
+def freeze_embeddings(judge: nn.Module) -> None:
+    """Keeps a judge's word embeddings as they are: the small readers of the package share them with it."""
+    for name, parameter in judge.named_parameters():
+        parameter.requires_grad_(not name.startswith(_EMBEDDINGS))
+
+
+def export_reader(path: Path, judge: nn.Module) -> None:
+    """Writes what `load_further` reads: all weights but the word embeddings, matrices in int8."""
+    trained = {name: one for name, one in judge.state_dict().items() if not name.startswith(_EMBEDDINGS)}
+    save_file(quantize(trained), path, {"format": "pt"})
 
 
 def export_judge(

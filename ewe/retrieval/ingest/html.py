@@ -56,13 +56,27 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
         raise UnreadableError(
             f"it states an unknown encoding {charset!r}: name the right one with --encoding"
         ) from error
+    page = _read(text)
+    title = page.title or next((mark.title for mark in page.marks), "") or block.file.path.stem
+    values = {"text": "".join(page.parts), "id": block.file.label, "title": title, "url": page.url, "date": page.date}
+    yield whole_document(values, block, options, (Mark(mark.start, _under(title, mark.title)) for mark in page.marks))
+
+
+def text_of(html: str) -> str:
+    """What a reader of HTML would read, each heading a paragraph of its own."""
+    page = _read(html)
+    text = "".join(page.parts)
+    for mark in reversed(page.marks):
+        text = f"{text[: mark.start]}{mark.title}\n\n{text[mark.start :]}"
+    return text.strip()
+
+
+def _read(text: str) -> "_Page":
     page = _Page()
     page.feed(text)
     if not page.rawdata.startswith("<"):  # else a tag or comment that never ends: browsers leave out the rest, too,
         page.close()  # and this would look for the end once more from each "<" in it, in quadratic time
-    title = page.title or next((mark.title for mark in page.marks), "") or block.file.path.stem
-    values = {"text": "".join(page.parts), "id": block.file.label, "title": title, "url": page.url, "date": page.date}
-    yield whole_document(values, block, options, (Mark(mark.start, _under(title, mark.title)) for mark in page.marks))
+    return page
 
 
 def _under(title: str, heading: str) -> str:
