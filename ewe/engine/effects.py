@@ -53,11 +53,12 @@ class Verify:
     """Has sentences checked (`Verified`). wait: whether nothing is written until then.
 
     Otherwise the text goes on, and a rewind to one of the sentences also returns to the memory that they were written
-    under.
+    under. wants_answers: whether to look for sentences that answer the question, for what is not supported.
     """
 
     sentences: tuple[int, ...]
     wait: bool = True
+    wants_answers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

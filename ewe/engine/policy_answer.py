@@ -176,11 +176,13 @@ class Answer:
         checked = [item.passage for item in (*result.evidence, *sequence.evidence)]
         units = [unit.passage for unit in sequence.memory.units if unit.lane is Lane.RETRIEVAL]
         in_prompt = [sequence.sources[id_] for id_ in sorted(sequence.prompt_passages)]
-        passages: dict[str, Passage] = {passage.id: passage for passage in (*checked, *units, *in_prompt)}
+        answering = [item.passage for item in result.answers]
+        passages: dict[str, Passage] = {passage.id: passage for passage in (*answering, *checked, *units, *in_prompt)}
         earlier = [self.words(index) for index in range(sentence)]
         excerpts = [item.excerpt for item in result.evidence]
         wording = self.words(min(sentence, len(self.sentences) - 1)) if self.sentences else ""
-        return quotations(list(passages.values()), Place(self.question, wording, earlier, excerpts))
+        answers = [item.excerpt for item in result.answers]
+        return quotations(list(passages.values()), Place(self.question, wording, earlier, excerpts, answers))
 
     def evidence_of(self, result: VerificationResult) -> list[ScoredPassage]:
         """What a check found, as passages for the verification lane."""

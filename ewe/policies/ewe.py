@@ -17,7 +17,17 @@ from ewe.engine.effects import (
 from ewe.engine.evidence.sentence_checks import SentenceState
 from ewe.engine.policy_answer import Answer
 from ewe.policies.rag import remember_question
-from ewe.policies.replacements import GoesBack, draw, drop, leave_circle, lengthen, may_quote, quote, settled
+from ewe.policies.replacements import (
+    GoesBack,
+    draw,
+    drop,
+    leave_circle,
+    lengthen,
+    may_quote,
+    quote,
+    settled,
+    wants_answers,
+)
 from ewe.text.check_result import CODE, REPETITIONS
 from ewe.text.search_text import subject_of
 from ewe.text.sentences import is_inside
@@ -85,7 +95,7 @@ def _verify(answer: Answer, settings: FeedbackConfig) -> Steps:
             chosen.append(index)
     answer.progress.verified = len(answer.sentences)
     if chosen:
-        yield Verify(tuple(chosen), wait=settings.mode == "blocking")
+        yield Verify(tuple(chosen), settings.mode == "blocking", wants_answers(answer, settings))
 
 
 def _goes_back(answer: Answer, settings: FeedbackConfig, check: Verified, dropped: set[int]) -> GoesBack:

@@ -68,6 +68,11 @@ def may_quote(answer: Answer, settings: FeedbackConfig) -> bool:
     return settings.on_exhausted in ("auto", "quote") and not answer.has_grammar
 
 
+def wants_answers(answer: Answer, settings: FeedbackConfig) -> bool:
+    """Whether a sentence that answers the question may stand in the place of what fails."""
+    return may_quote(answer, settings) and not asks_for_all(answer.question)
+
+
 def quote(answer: Answer, sentence: int, result: VerificationResult) -> GoesBack:
     """Puts the best sentence of the evidence in a sentence's place, if there is one."""
     for quotation in answer.quotations(sentence, result)[:_QUOTES_TRIED]:

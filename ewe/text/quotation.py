@@ -22,6 +22,7 @@ _ALL_SAID = 0.9  # and that all of them together have said.
 _DECIDES = 0.5  # What it counts that a check was decided by a sentence, beside shares of words.
 _BEGINS = 1.5  # What it counts that a sentence says what its subject is, where an answer begins,
 _NAMES_FIRST = 0.5  # and that it begins with the whole name of the subject.
+_ANSWERED = 10.0  # What it counts that a sentence answers the question, less its rank among those that do.
 _ALIKE = 0.35  # Share of the wording's words from which on a sentence need not name the subject of its own article.
 
 _WRAPPED = re.compile(r"(?<=[^\n]{40})\n(?=[^\n])")  # a line break in running text, not one after a heading
@@ -29,7 +30,6 @@ _WRAPPED = re.compile(r"(?<=[^\n]{40})\n(?=[^\n])")  # a line break in running t
 _WHOLE = re.compile(r"[\"“‘']{0,2}(?:\d|[^\W\d_])[^\n\[\]{}<>|@#*=^~\\_]*[.!][\"”’']{0,2}\Z")
 _SAYS_WHAT = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one)\b")
 _FIRST_WORDS = 8
-_ANSWERS = 0.5  # Share of what is asked of the subject that a sentence must have more of.
 _URL = re.compile(r"https?:|www\.")
 _PAIRS = ("()", "“”", "«»")
 _POINTS_BACK = words_of("he she it they him her them his hers its their theirs himself herself itself themselves")
@@ -53,13 +53,14 @@ class Quotation:
 class Place:
     """Where a quotation is to stand: the question, the wording that it replaces, and the sentences before it.
 
-    decided_by: the texts by which the wording was judged.
+    decided_by: the texts by which the wording was judged; answers: sentences that answer the question, best first.
     """
 
     question: str
     wording: str
     earlier: Sequence[str] = ()
     decided_by: Sequence[str] = ()
+    answers: Sequence[str] = ()
 
     @property
     def names(self) -> AbstractSet[str]:
@@ -67,21 +68,17 @@ class Place:
         subject = subject_of(self.question)
         return names_of(subject) or names_of(self.wording) or stems_of(subject)
 
-    @property
-    def asked(self) -> AbstractSet[str]:
-        """What is asked of the names, where the question asks for one thing."""
-        return set() if asks_for_all(self.question) else stems_of(self.question) - names_of(self.question)
-
 
 def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     """Whole sentences of the passages that tell something new about the same, and can be understood there; best first.
 
-    Better is what has more words of the wording, of the question and of its names, by the veracity of its passage. An
-    answer begins with a sentence that says what its subject is, or names it first, if there is one.
+    Where the question asks for one thing, only what answers it may stand. Else better is what has more words of the
+    wording, of the question and of its names, by the veracity of its passage. An answer begins with a sentence that
+    says what its subject is, or names it first, if there is one.
     """
     names, wording, question = place.names, stems_of(place.wording), stems_of(subject_of(place.question))
     has_no_names = not names_of(subject_of(place.question))
-    asked = place.asked
+    asks_for_one_thing = not asks_for_all(place.question)
     numbers = _numbers(place.question)
     earlier = [stems_of(sentence) for sentence in place.earlier]
     best: dict[str, tuple[float, Quotation]] = {}
@@ -92,16 +89,19 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
         title = stems_of(passage.title)
         if has_no_names and question and share_of(question, title | stems_of(passage.text)) < ABOUT:
             continue  # the names of the wording alone may be those of something else
-        for text in _whole_sentences(passage.text):
+        for text in whole_sentences(passage.text):
             own = stems_of(text)
             alike = share_of(wording, own)
-            if asked and share_of(asked, own) <= _ANSWERS:
+            is_answer = text in place.answers
+            if asks_for_one_thing and not is_answer:
                 continue
-            if text in best or not _fits(text, own, title, names, earlier, bool(earlier) and alike >= _ALIKE):
+            is_alike = is_answer or (bool(earlier) and alike >= _ALIKE)
+            if text in best or not _fits(text, own, title, names, earlier, is_alike):
                 continue
             likeness = alike + share_of(question, own | title) + share_of(names, own)
             likeness += _DECIDES * any(text in other for other in place.decided_by)
             likeness += _beginning(text, names) if not earlier else 0.0
+            likeness += _ANSWERED - place.answers.index(text) if is_answer else 0.0
             best[text] = likeness * passage.veracity, Quotation(passage, text)
     ranked = sorted(best.values(), key=lambda pair: pair[0], reverse=True)
     return [quotation for _, quotation in ranked]
@@ -143,7 +143,7 @@ def _beginning(text: str, names: AbstractSet[str]) -> float:
     return _NAMES_FIRST * (names <= {stem(word) for word in words(text)[:_FIRST_WORDS]})
 
 
-def _whole_sentences(text: str) -> Iterator[str]:
+def whole_sentences(text: str) -> Iterator[str]:
     """The sentences that can stand alone: neither headings nor lists, neither short nor long, with every bracket."""
     running = _WRAPPED.sub(" ", text)
     for start, end in _splitter.split(running):

@@ -74,6 +74,7 @@ class VerificationRequest:
 
     preceding: the text before it (for pronouns); following: the next sentence, empty while it is not written yet.
     closed_world: whether what the datastore does not bear is refuted as unsupported; None: as the verifier was made.
+    wants_answers: whether sentences that answer the prompt's question are looked for, if the sentence is not supported.
     """
 
     prompt: str
@@ -81,19 +82,22 @@ class VerificationRequest:
     sentence: str
     following: str = ""
     closed_world: bool | None = None
+    wants_answers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
     """Claims with their verdicts, the evidence behind them, and notes on how they came about.
 
-    reason: why the sentence holds no claim ("question"), where it is known.
+    reason: why the sentence holds no claim ("question"), where it is known. answers: sentences that answer the question
+    (`excerpt`), the likeliest first, where they were asked for.
     """
 
     claims: tuple[Claim, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     notes: tuple[str, ...] = ()
     reason: str = ""
+    answers: tuple[Evidence, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

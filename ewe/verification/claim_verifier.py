@@ -11,6 +11,7 @@ from ewe.errors import EWEError, InvalidRequestError
 from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 from ewe.types import Claim, Evidence, Passage, SentenceClaims, Verdict, VerificationRequest, VerificationResult
 from ewe.types.protocols import ClaimExtractor, Retriever
+from ewe.verification.answer_finder import find_answers
 from ewe.verification.cascade_reader import CascadeReader
 from ewe.verification.claim_reading import ClaimReader, ClaimReading, StatedClaim
 from ewe.verification.combination import UNSUPPORTED, Decision, is_conflict
@@ -23,6 +24,9 @@ from ewe.verification.window_reader import WindowReader
 
 EVIDENCE_TOP_K = 4
 """Passages per claim: with more of them more are misjudged than found (scripts/calibrate_verdicts.py)."""
+
+_READ_FOR_ANSWERS = 8
+"""Passages in which sentences that answer a question are looked for."""
 
 _SHOWN_INSTEAD = 4
 """Pieces of evidence shown for a claim that a complete collection does not bear."""
@@ -103,12 +107,30 @@ class ClaimVerifier:
         claims = [() if isinstance(one, EWEError) else one for one in extracted]
         stated = [self._stated(group, request) for group, request in zip(claims, requests, strict=True)]
         decided = self._decide(list(dict.fromkeys(chain(*stated))))
-        return [
+        results = [
             VerificationResult(notes=(f"not checked: {one}",))
             if isinstance(one, EWEError)
             else _result(one, [decided[claim].seen(self._is_complete(request)) for claim in group])
             for one, group, request in zip(extracted, stated, requests, strict=True)
         ]
+        return self._with_answers(requests, results)
+
+    def _with_answers(
+        self, requests: Sequence[VerificationRequest], results: list[VerificationResult]
+    ) -> list[VerificationResult]:
+        """The results; with sentences that answer the question where they are wanted, and the claims not supported."""
+        asking = [
+            at
+            for at, (request, result) in enumerate(zip(requests, results, strict=True))
+            if request.wants_answers and request.prompt and result.verdict is not Verdict.SUPPORTED
+        ]
+        questions = list(dict.fromkeys(requests[at].prompt for at in asking))
+        hits = self._retriever.retrieve(questions, _READ_FOR_ANSWERS) if questions else []
+        passages = [[hit.passage for hit in group if hit.passage.veracity > 0] for group in hits]
+        found = dict(zip(questions, find_answers(questions, passages), strict=True)) if questions else {}
+        for at in asking:
+            results[at] = replace(results[at], answers=found[requests[at].prompt])
+        return results
 
     def _stated(self, claims: Sequence[Claim], request: VerificationRequest) -> list[StatedClaim]:
         """The claims of a sentence; with the sentence before only where it is read, or equal claims would differ."""

@@ -112,7 +112,8 @@ class EffectRunner:
         if self.verification is None:
             raise ValueError("Verify: there is no verifier")
         text, spans = sequence.output_text.text, sequence.output_text.sentences
-        new_request = partial(VerificationRequest, closed_world=sequence.request.original.closed_world)
+        closed_world, wants_answers = sequence.request.original.closed_world, effect.wants_answers
+        new_request = partial(VerificationRequest, closed_world=closed_world, wants_answers=wants_answers)
         requests = []
         for index in effect.sentences:
             start, end = spans[index].start, spans[index].end
