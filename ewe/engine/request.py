@@ -13,6 +13,7 @@ from ewe.types.sampling_params import SamplingParams
 
 Prompt = str | Sequence[int] | PlacedPrompt
 Document = str | Passage
+_TEXTS = ("title", "source", "url", "date")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,21 @@ class Request:
     reasons: bool = True
     prefill: str = ""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.params, SamplingParams):
+            raise _not_params(self.params)
+        if not isinstance(self.memory, MemoryOptions | None):
+            raise InvalidRequestError(f"memory must be ewe.MemoryOptions, got {type(self.memory).__name__}")
+
     def passages(self, capacity: int, has_tokenizer: bool) -> list[Passage]:
         """The documents as passages, those without a name numbered.
 
         capacity: how many units they have room in. Raises InvalidRequestError.
         """
         documents = self.documents or ()
-        if isinstance(documents, str):
-            raise InvalidRequestError("documents: this must be a list of texts or passages, not one string")
+        if isinstance(documents, str) or not isinstance(documents, Sequence):
+            given = "one string" if isinstance(documents, str) else type(documents).__name__
+            raise InvalidRequestError(f"documents: this must be a list of texts or passages, not {given}")
         if len(documents) > capacity:
             raise InvalidRequestError(
                 f"documents: {len(documents)} do not fit into {capacity} units: raise memory.retrieval_units, or put "
@@ -69,6 +77,10 @@ class Request:
             )
         if documents and not has_tokenizer:
             raise InvalidRequestError("documents: they need a tokenizer, and this model has none")
+        for document in documents:
+            if not isinstance(document, str | Passage):
+                given = type(document).__name__
+                raise InvalidRequestError(f"documents: each must be a text or an ewe.Passage, got {given}")
         passages = [
             document if isinstance(document, Passage) else Passage(id=f"document-{number}", text=document)
             for number, document in enumerate(documents, 1)
@@ -76,6 +88,9 @@ class Request:
         for passage in passages:
             if not passage.text.strip():
                 raise InvalidRequestError(f"documents: {passage.id!r} is empty")
+            wrong = next((name for name in _TEXTS if not isinstance(getattr(passage, name), str)), "")
+            if wrong:
+                raise InvalidRequestError(f"documents: {passage.id!r}: {wrong} must be a string, empty for none")
             check_unicode(f"documents: {passage.id!r}", passage.text)
         return passages
 
@@ -134,10 +149,10 @@ def stream_request(
 
     Raises InvalidRequestError for several answers.
     """
-    params = params or SamplingParams()
-    if params.n != 1:
+    request = Request(prompt, params or SamplingParams(), listener=listener, **given)
+    if request.params.n != 1:
         raise InvalidRequestError("a stream carries one answer: set n to 1")
-    return Request(prompt, params, listener=listener, **given)
+    return request
 
 
 def as_prompts(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
@@ -147,12 +162,25 @@ def as_prompts(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
     """
     if isinstance(prompts, str | PlacedPrompt):
         return [prompts]
-    if not isinstance(prompts, Iterable):
-        raise InvalidRequestError(f"a prompt is a text or a list of token ids, got {type(prompts).__name__}")
-    listed = list(prompts)
+    listed = listed_prompt(prompts)
     if listed and all(isinstance(item, int) for item in listed):
-        return [listed]  # type: ignore[list-item]  # one prompt of token ids
-    return listed  # type: ignore[return-value]
+        return [listed]  # one prompt of token ids
+    return listed
+
+
+def listed_prompt(prompt: object) -> list[Any]:
+    """What a list of token ids, or of prompts, holds; raises InvalidRequestError for what is no list.
+
+    Of a mapping, vLLM's form of a prompt, its keys would be answered, and of bytes their numbers.
+    """
+    if isinstance(prompt, Mapping):
+        raise InvalidRequestError(
+            "a prompt is a text or a list of token ids, got a mapping: give what it holds under 'prompt' or "
+            "'prompt_token_ids'"
+        )
+    if isinstance(prompt, bytes | bytearray) or not isinstance(prompt, Iterable):
+        raise InvalidRequestError(f"a prompt is a text or a list of token ids, got {type(prompt).__name__}")
+    return list(prompt)
 
 
 def as_params(
@@ -161,11 +189,15 @@ def as_params(
     """One SamplingParams for each; raises InvalidRequestError for another number of them."""
     if params is None or isinstance(params, SamplingParams):
         return [params or SamplingParams()] * count
-    if isinstance(params, Mapping):
-        raise InvalidRequestError("params must be SamplingParams, or a list of them, got a mapping")
+    if isinstance(params, str) or not isinstance(params, Sequence):
+        raise _not_params(params)
     if len(params) != count:
         raise InvalidRequestError(f"{len(params)} SamplingParams for {count} {items}: give one, or one for each")
     return list(params)
+
+
+def _not_params(given: object) -> InvalidRequestError:
+    return InvalidRequestError(f"params must be SamplingParams, or a list of them, got {type(given).__name__}")
 
 
 def has_grammar(tools: ToolUse | None, *forms: object) -> bool:

@@ -48,12 +48,21 @@ def llm() -> Iterator[LLM]:
         ("sea " * 300, TEN, ["a"], ["model.max_model_len 400", "memory.unit_tokens 24", "room for 375"]),
         ([1, 5000], TEN, None, ["5000", "token id"]),
         (None, TEN, None, ["a prompt is a text", "NoneType"]),
+        ({"prompt": "a"}, TEN, None, ["a prompt is a text", "mapping", "'prompt_token_ids'"]),
+        ([{"prompt_token_ids": [1]}], TEN, None, ["a prompt is a text", "mapping"]),
+        (b"abc", TEN, None, ["a prompt is a text", "bytes"]),
+        (["a", 5], TEN, None, ["a prompt is a text", "int"]),
         ("a \ud800", TEN, None, ["prompt", "surrogate pair at 2"]),
         ("a", TEN, ["x", "b\udcff"], ["document-2", "surrogate pair at 1"]),
-        ("a", {"max_tokens": 3}, None, ["params must be SamplingParams", "mapping"]),
+        ("a", {"max_tokens": 3}, None, ["params must be SamplingParams", "dict"]),
+        ("a", [{"max_tokens": 3}], None, ["params must be SamplingParams", "dict"]),
+        ("a", "x", None, ["params must be SamplingParams", "str"]),
         (["a", "b"], [TEN], None, ["1 SamplingParams for 2 prompts"]),
         ("a", TEN, ["x"] * 4, ["documents: 4 ", "3 units", "memory.retrieval_units"]),
         ("a", TEN, ["x", ""], ["document-2", "empty"]),
+        ("a", TEN, ["x", {"text": "y"}], ["documents: each must be a text or an ewe.Passage, got dict"]),
+        ("a", TEN, [Passage("x", "y", title=None)], ["documents: 'x': title must be a string"]),  # type: ignore[arg-type]
+        ("a", TEN, {"a": "x"}, ["documents: this must be a list", "dict"]),
         ("a", TEN, "one text", ["documents: this must be a list"]),
         ("a", SamplingParams(logit_bias={9999: 1.0}), None, ["logit_bias", "9999"]),
         ("a", SamplingParams(stop_token_ids=(9999,)), None, ["stop_token_ids", "9999"]),
@@ -65,6 +74,19 @@ def test_bad_requests_are_refused(llm: LLM, prompts: Any, params: Any, documents
     for name in names:
         assert name in str(caught.value)
     assert not llm.client._waiting
+
+
+@pytest.mark.parametrize("memory", ["ann", {"user": "ann"}])
+def test_whose_memories_is_told_by_their_options(llm: LLM, memory: Any) -> None:
+    with pytest.raises(InvalidRequestError, match=f"MemoryOptions, got {type(memory).__name__}"):
+        llm.generate("a", TEN, memory=memory)
+
+
+def test_a_stream_refuses_what_generate_does(llm: LLM) -> None:
+    with pytest.raises(InvalidRequestError, match="got a mapping"):
+        llm.stream({"prompt": "a"}, TEN)  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequestError, match="SamplingParams, or a list of them, got dict"):
+        llm.stream("a", {"max_tokens": 3})  # type: ignore[arg-type]
 
 
 def test_chat_without_a_template(llm: LLM) -> None:

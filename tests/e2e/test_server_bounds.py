@@ -69,6 +69,12 @@ def test_wide_json_is_refused_before_it_is_looked_through(client: Any, name: str
     assert len(answer.content) < 5000
 
 
+def test_a_request_without_a_body_says_what_to_send(client: Any) -> None:
+    answer = client.post("/v1/chat/completions")
+    assert answer.status_code == 400
+    assert "send the body as JSON" in answer.json()["error"]["message"]
+
+
 def test_a_chat_with_more_text_than_is_taken_is_refused_by_its_head(client: Any) -> None:
     """Nothing of the body is ever sent."""
     head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: "

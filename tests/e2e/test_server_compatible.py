@@ -204,6 +204,7 @@ def test_echo_with_logprobs_scores_the_prompt_as_harnesses_expect(client: Any, s
         assert choice.text[offset : offset + len(token)] == token
     for top, value in zip(told.top_logprobs[1:], told.token_logprobs[1:], strict=True):
         assert max(top.values()) >= value - 1e-6
+        assert list(top.values()) == sorted(top.values(), reverse=True)
 
 
 # --- tokens, probes, the page of the API

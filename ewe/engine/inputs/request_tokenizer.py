@@ -12,7 +12,7 @@ from typing import Any
 
 from ewe.config import Config
 from ewe.config.memory_mark import PlacedPrompt, split_at_mark
-from ewe.engine.request import Request, TokenizedRequest, check_closed_world, check_unicode, has_grammar
+from ewe.engine.request import Request, TokenizedRequest, check_closed_world, check_unicode, has_grammar, listed_prompt
 from ewe.engine.units.control_tokens import PlainEncoder
 from ewe.errors import InvalidRequestError, PromptTooLongError
 from ewe.text.control_marks import MARK, unmarked
@@ -152,7 +152,7 @@ class RequestTokenizer:
                 raise InvalidRequestError("prompt: this is empty: give it some text")
             ids = self.encode(prompt, add_special_tokens)
         else:
-            ids = list(prompt)
+            ids = listed_prompt(prompt)
         if not ids:
             raise InvalidRequestError("prompt: this is empty: give at least one token")
         self.check_ids("prompt", ids)

@@ -50,9 +50,7 @@ def completion_logprobs(pieces: Sequence[Piece], with_top: bool, with_prompt: bo
     """The pieces as parallel lists; of alternatives with equal texts the likeliest counts."""
     tokens = [piece.token for piece in pieces]
     values: list[float | None] = [piece.logprob for piece in pieces]
-    tops: list[dict[str, float] | None] = [
-        {top.token: top.logprob for top in reversed(piece.top_logprobs)} for piece in pieces
-    ]
+    tops: list[dict[str, float] | None] = [_likeliest_first(piece.top_logprobs) for piece in pieces]
     if with_prompt:  # nothing foretells its first token
         values[0] = tops[0] = None
     return CompletionLogprobs(
@@ -61,6 +59,13 @@ def completion_logprobs(pieces: Sequence[Piece], with_top: bool, with_prompt: bo
         tokens=tokens,
         top_logprobs=tops if with_top else None,
     )
+
+
+def _likeliest_first(pieces: Sequence[Piece]) -> dict[str, float]:
+    likeliest: dict[str, float] = {}
+    for piece in pieces:
+        likeliest.setdefault(piece.token, piece.logprob)
+    return likeliest
 
 
 def _pieces(

@@ -143,7 +143,7 @@ def _invalid(error: RequestValidationError) -> RefusedError:
     for item in sorted(error.errors(), key=lambda item: item["type"].endswith("_type")):
         if item["type"] == "json_invalid":
             return _not_json(item["ctx"]["error"])
-        if item["loc"] == ("body",) and isinstance(item["input"], bytes):
+        if item["loc"] == ("body",) and (item["type"] == "missing" or isinstance(item["input"], bytes)):
             return RefusedError(400, "send the body as JSON, with the header `content-type: application/json`")
         name = _field_name(item["loc"])
         problems.setdefault(name, _problem(item, name))
