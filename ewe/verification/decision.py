@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.verification.combination import Thresholds
+from ewe.verification.contrasts import leaves_out_which
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
 from ewe.verification.left_out import changes_one_place
 from ewe.verification.number_places import moves_a_number
@@ -28,6 +29,7 @@ from ewe.verification.predicates import (
     takes_from_the_lead,
     tells_of_another,
 )
+from ewe.verification.relative_subjects import takes_from_a_relative_clause
 from ewe.verification.selection import Window
 from ewe.verification.signals import (
     SIGNALS,
@@ -39,6 +41,7 @@ from ewe.verification.signals import (
     speaks_of_the_same,
     swaps_names,
 )
+from ewe.verification.spellings import spells_another
 from ewe.verification.word_order import says_in_another_order
 
 Probabilities = tuple[float, float, float]
@@ -102,7 +105,9 @@ class DecisionRule:
             return _NOTHING
         supported, refuted, rest = self._fitted(wording, reading)
         if reading.is_near and (
-            misplaces_a_name(wording, window.excerpt, window.led) or tells_of_another(claim or wording, window.excerpt)
+            misplaces_a_name(wording, window.excerpt, window.led)
+            or tells_of_another(claim or wording, window.excerpt)
+            or takes_from_a_relative_clause(claim or wording, window.sentence)
         ):
             return 0.0, refuted, supported + rest
         is_counted = reading.is_near and self.weights is not None
@@ -135,10 +140,12 @@ class DecisionRule:
 def _is_copy(wording: str, window: Window) -> bool:
     """Whether the claim says what the window's sentence says in its words."""
     led = window.led
-    changes = (says_more_often, moves_a_number, names_another, takes_as_done)
+    changes = (says_more_often, moves_a_number, names_another, takes_as_done, spells_another)
     has_the_words = repeats_the_words(wording, led) and not takes_from_the_lead(wording, window.sentence)
-    is_moved = says_in_another_order(wording, led, window.passage.title)
-    return has_the_words and not is_moved and not any(change(wording, led) for change in changes)
+    if not has_the_words or says_in_another_order(wording, led, window.passage.title):
+        return False
+    is_changed = any(change(wording, led) for change in changes)
+    return not is_changed and not leaves_out_which(wording, window.sentence, window.passage.text)
 
 
 def features(wording: str, reading: Reading) -> NDArray[np.float64]:

@@ -13,6 +13,9 @@ from ewe.verification.sentence_words import SentenceWords, read_words
 
 _ADDED = FUNCTION_WORDS - {"us"}  # which may be a country
 _ARTICLES = words_of("a an the")
+_CONDITIONS = words_of(
+    "for under above over below up if unless except before until when while only without will shall would might may"
+)
 _CACHED_PAIRS = 8192
 _CHANGED = 3  # words of a claim that a change in one place may have
 
@@ -73,6 +76,24 @@ def leaves_out_words(claim: str, sentence: str) -> bool:
         for start, end in _gaps(claimed, own, common_runs(claim, sentence))
         for place in range(start, end)
     )
+
+
+def narrows(claim: str, sentence: str) -> bool:
+    """Whether what a sentence says holds for less than a claim that is made of some of its words.
+
+    It has others before or among them that say of which ("[full-time] employees"), and are no apposition; or anywhere
+    a condition, or a word that tells of what is still to come ("free for children [under 12]").
+    """
+    claimed, own = read_words(claim), read_words(sentence)
+    runs = common_runs(claim, sentence)
+    behind = runs[-1].place + runs[-1].size if runs else len(own.low)
+    marks = own.breaks | {0}
+    for start, end in _gaps(claimed, own, runs):
+        left_out = {own.low[at] for at in range(start, end) if own.stems[at] not in claimed.stems}
+        is_apart = start == behind or {start, end} <= marks
+        if not _CONDITIONS.isdisjoint(left_out) or not (is_apart or FUNCTION_WORDS.issuperset(left_out)):
+            return True
+    return False
 
 
 def _gaps(claimed: SentenceWords, own: SentenceWords, runs: Sequence[Run]) -> Iterator[tuple[int, int]]:

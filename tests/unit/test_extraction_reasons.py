@@ -130,7 +130,13 @@ WHY = {
         "That question cannot be answered from 2 passages.",
     ],
     "opinion": ["She was truly remarkable and inspiring.", "I think that Oslo is the capital of Norway."],
-    "heading": ["Early life and career", "## The bridge of Oslo was built.", "The following towns are in Norway:"],
+    "heading": [
+        "Early life and career",
+        "## The bridge of Oslo was built.",
+        "The following towns are in Norway:",
+        "The features of the library",
+        "Its plans to employ 12 people",
+    ],
     "about the writer": [
         "As an AI language model, Ada Lind is a mystery.",
         "I was born in Oslo in 1931.",
@@ -157,6 +163,8 @@ def test_a_sentence_without_a_claim_has_a_reason(why, sentence):
     "sentence",
     [
         "The treaty does not mention slavery.",
+        "- It holds 62,000 books",
+        "- The library employs 99 people",
         "The constitution of 1931 does not say who elects the king.",
         "There is no evidence of life on Mars.",
         "No information was exchanged with Sweden until 1931.",

@@ -182,6 +182,7 @@ def test_the_only_other_person_is_meant_where_the_subject_cannot_be():
         ("Ada Lind was a weaver. She was born in Oslo. ", "In conclusion, Ada Lind was born in Oslo."),
         ("Ada Lind was born in Oslo and moved to Rome. ", "Ada Lind moved to Rome."),
         ("Oxford won the 2008 race by six lengths in heavy rain. ", "Oxford won the 2008 race."),
+        ("In 1931, Ada Lind, a weaver, was born in the city of Oslo. ", "Ada Lind was born in the city of Oslo."),
     ],
 )
 def test_a_sentence_that_says_the_same_again_repeats(preceding, sentence):
@@ -204,6 +205,12 @@ def test_a_sentence_that_says_the_same_again_repeats(preceding, sentence):
         ("The mill has five wheels and two towers. ", "The mill has two wheels and five towers."),
         ("Profit fell to 3.1 million euros in 2024. ", "Profit fell by 3.1 million euros in 2024."),
         ("I think Ada Lind was born in Oslo. ", "Ada Lind was born in Oslo."),
+        ("Leeds beat Harwick in the final. ", "Harwick beat Leeds in the final."),
+        ("Full-time employees get 28 days of leave. ", "Employees get 28 days of leave."),
+        ("Entry to the fair is free for children under 12. ", "Entry to the fair is free for children."),
+        ("The full warranty lasts five years for private customers. ", "The full warranty lasts five years."),
+        ("The 30 pumps will arrive in Oslo on Thursday. ", "The 30 pumps arrived in Oslo on Thursday."),
+        ("Seven of nine board members were present. ", "Nine board members were present."),
     ],
 )
 def test_a_sentence_that_says_something_else_does_not_repeat(preceding, sentence):

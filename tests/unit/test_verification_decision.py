@@ -296,6 +296,25 @@ def test_a_rule_for_copies_ticks_only_what_has_no_word_beyond_the_evidence(claim
     assert DecisionRule(THRESHOLDS).confirms(claim, window)
 
 
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        ("Employees get 28 days.", "Full-time employees get 28 days. Part-time employees get 16 days."),
+        ("The file b/a/c.txt holds settings.", "The file a/b/c.txt holds settings."),
+    ],
+)
+def test_a_copy_says_of_which_and_spells_alike(claim, text):
+    window = SentenceSelector().select(claim, Passage("p", text, title="Notes"))
+    assert not DecisionRule(THRESHOLDS, copies_only=True).confirms(claim, window)
+
+
+def test_what_a_relative_clause_says_is_not_supported_of_another():
+    text = "Ada Lind met Bo Berg, who had painted the hall."
+    near = reading(SUPPORTS, "Ada Lind had painted the hall.", text)
+    assert near.is_near
+    assert rule_of("builtin").probabilities("Ada Lind had painted the hall.", near)[0] == 0.0
+
+
 def test_a_copy_has_no_degree_beyond_the_evidence():
     evidence = "Guests: Some of the guests moved to Bergen, where they had built mills."
     assert repeats_the_words("Some of the guests moved to Bergen.", evidence)

@@ -35,7 +35,7 @@ def content_key(text: str) -> Key:
     pairs = zip(tokens, [*tokens[1:], ""], strict=False)
     stems = frozenset(f"{word} {after}" if word in _DIRECTIONS else stem(word) for word, after in pairs)
     named = [match[0] for match in re.finditer(r"[^\W_]+", text)]
-    order = tuple(dict.fromkeys(stem(word.lower()) for word in named[1:] if word[0].isupper()))
+    order = tuple(dict.fromkeys(stem(word.lower()) for word in named if word[0].isupper()))
     return stems, order
 
 

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from itertools import starmap
 
 from ewe.text.check_result import LOOPS
 from ewe.text.english import AUXILIARIES, DETERMINERS, FUNCTION_WORDS, is_irregular_past, stem, words_of
 from ewe.verification.extraction import reasons
 from ewe.verification.extraction.abstentions import abstains
 from ewe.verification.extraction.repeats import loops
+from ewe.verification.extraction.verbs import FINITE, PLAIN_VERBS
 
 EMPTY_NOUNS = words_of(
     """legacy impact influence inspiration talent skill skills ability abilities dedication passion contribution
@@ -31,6 +33,7 @@ OPINION_VERBS = words_of(
 )
 
 _LEADS_ON = DETERMINERS | words_of("is are was were and or of to from by as at with than which who whose")
+_SUBJECTS = DETERMINERS | words_of("he she it they")
 _MIN_WORDS = 3
 _MANY = 4  # Words that say something even behind a hedge.
 _QUESTION = re.compile(r"[?？][)\]*_\s]*\Z|\A\s*[\"“].*[?？][\"”]\s*\Z", re.DOTALL)
@@ -165,6 +168,14 @@ def _without_number(match: re.Match[str]) -> str:
 
 def _is_clause(text: str, low: Sequence[str]) -> bool:
     """Whether a text is more than a heading or a scrap: it ends as sentences do, or has what may be a verb."""
-    if _ENDED.search(text):
+    if _ENDED.search(text) or any(
+        stem(word) in AUXILIARIES or word.endswith("ed") or is_irregular_past(word) for word in low
+    ):
         return True
-    return any(stem(word) in AUXILIARIES or word.endswith("ed") or is_irregular_past(word) for word in low)
+    return bool(low) and low[0] in _SUBJECTS and any(starmap(_is_present, zip(low, low[1:], low[2:], strict=False)))
+
+
+def _is_present(before: str, word: str, following: str) -> bool:
+    """Whether a word is a verb in the present tense, as in "The library holds 62,000 books"."""
+    has_object = following[:1].isdigit() or following in DETERMINERS
+    return before != "to" and (word in PLAIN_VERBS or (word in FINITE and has_object))

@@ -14,6 +14,7 @@ from ewe.verification.extraction.pronouns import named
 from ewe.verification.extraction.relative_clauses import Clause
 from ewe.verification.extraction.repeats import adds_nothing, content_key
 from ewe.verification.extraction.statements import why_no_statement
+from ewe.verification.left_out import narrows
 from ewe.verification.number_places import moves_a_number
 from ewe.verification.predicates import tells_of_another
 
@@ -68,8 +69,9 @@ def _claim(request: VerificationRequest, piece: Clause, lead: Lead) -> Claim:
 
 
 def _adds_nothing(claim: str, earlier: str) -> bool:
-    says_another = tells_of_another(claim, earlier) or moves_a_number(claim, earlier)
-    return adds_nothing(content_key(claim), content_key(earlier)) and not says_another
+    if not adds_nothing(content_key(claim), content_key(earlier)):
+        return False
+    return not (tells_of_another(claim, earlier) or moves_a_number(claim, earlier) or narrows(claim, earlier))
 
 
 def _has_the_same_words(request: VerificationRequest) -> bool:
