@@ -117,9 +117,10 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Has wordings checked in one batch (`Judged`), of which none is in the text."""
+    """Has wordings checked in one batch (`Judged`), of which none is in the text. wants_answers: as of `Verify`."""
 
     wordings: tuple[Wording, ...]
+    wants_answers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def draw(answer: Answer, settings: FeedbackConfig, sentence: int) -> GoesBack:
         return False
     yield Draw(sentence, settings.wordings)
     drawn = yield Write()
-    yield Judge(drawn.wordings)
+    yield Judge(drawn.wordings, wants_answers(answer, settings))
     judged = yield Write()
     ranks = [_rank(answer, *pair) for pair in zip(judged.wordings, judged.results, strict=True)]
     yield Take(sentence, judged, ranks.index(max(ranks)))

@@ -57,8 +57,8 @@ class EffectRunner:
                 return self._quoter.quote(sequence, index, quotation)
             case effects.Draw(index, count):
                 wordings.ask(sequence, index, count)
-            case effects.Judge(drawn):
-                wordings.judge(sequence, drawn, self.verification, self.config.timeout)
+            case effects.Judge(drawn, wants_answers):
+                wordings.judge(sequence, drawn, self.verification, self.config.timeout, wants_answers)
             case effects.Take(index, judged, chosen):
                 wordings.take(sequence, index, judged.wordings, chosen, judged.job)
             case effects.End():

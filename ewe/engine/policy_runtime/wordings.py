@@ -93,7 +93,13 @@ def collect(sequence: Sequence) -> tuple[Wording, ...]:
     return wordings
 
 
-def judge(sequence: Sequence, wordings: tuple[Wording, ...], verification: Worker | None, timeout: float) -> None:
+def judge(
+    sequence: Sequence,
+    wordings: tuple[Wording, ...],
+    verification: Worker | None,
+    timeout: float,
+    wants_answers: bool = False,
+) -> None:
     """Has all wordings checked in one batch; those without a sentence ask for nothing.
 
     Raises ValueError without a verifier, or where the text waits for something else.
@@ -102,7 +108,8 @@ def judge(sequence: Sequence, wordings: tuple[Wording, ...], verification: Worke
     if verification is None:
         raise ValueError("Judge: there is no verifier")
     request = sequence.request
-    new_request = partial(VerificationRequest, closed_world=request.original.closed_world)
+    closed_world = request.original.closed_world
+    new_request = partial(VerificationRequest, closed_world=closed_world, wants_answers=wants_answers)
     drawn = [wording for wording in wordings if wording.text]
     parts = [in_context(request.original.prefill, wording.before, wording.text) for wording in drawn]
     requests = [new_request(request.question, *part) for part in parts]

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
-from typing import cast
 
 from ewe.retrieval.ingest.documents import Block, Document, Problem, ReadOptions, UnreadableError
 from ewe.retrieval.ingest.fields import whole_document
@@ -19,7 +18,7 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
     """The document of the mail. What it quotes of others (lines that begin with ">", and the line that announces them),
     the signature and attachments are left out. Raises UnreadableError for what is no mail.
     """
-    message = cast(EmailMessage, message_from_bytes(block.file.path.read_bytes(), policy=default))
+    message = message_from_bytes(block.file.path.read_bytes(), policy=default)
     if not (message["from"] or message["subject"]):
         raise UnreadableError("it is no e-mail: it has neither From nor Subject")
     values = {
