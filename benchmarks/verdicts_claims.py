@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +53,8 @@ def claims(data: Path, half: Half, limit: int) -> Part:
 def answers(data: Path, half: Half, limit: int) -> Part:
     """Sentences of answers by small models, each with the text before it; whole articles are the datastore."""
     rows = [row for row in _rows(ANSWERS) if row["half"] == half]
-    cases = []
-    for row in rows:
-        texts = [sentence["text"] for sentence in row["sentences"]]
-        for number, sentence in enumerate(row["sentences"]):
-            request = VerificationRequest(row["prompt"], " ".join(texts[:number]), sentence["text"])
-            cases.append(Case(_KINDS[sentence["label"]], request, _VERDICTS[sentence["label"]]))
+    labelled = [(row["prompt"], [(one["label"], one["text"]) for one in row["sentences"]]) for row in rows]
+    cases = [case for answer in labelled for case in _in_order(*answer)]
     return Part(_articles(data, half), spread(cases, limit))
 
 
@@ -81,15 +77,22 @@ def near(data: Path, half: Half, limit: int) -> Part:
 def told(data: Path, half: Half, limit: int) -> Part:
     """Sentences of answers about invented articles, most in words of their own, each with the text before it."""
     rows = [row for row in _rows(TOLD) if row["half"] == half]
-    cases, passages = [], []
-    for row in rows:
-        texts = [text for _, text in row["sentences"]]
-        for number, (label, text) in enumerate(row["sentences"]):
-            request = VerificationRequest(row["question"], " ".join(texts[:number]), text)
-            cases.append(Case(_KINDS[label], request, _VERDICTS[label]))
-        for number, text in enumerate(row["paragraphs"]):
-            passages.append(Passage(f"{row['title']} {number}", text, title=row["title"], source=row["title"]))
+    cases = [case for row in rows for case in _in_order(row["question"], row["sentences"])]
+    passages = [
+        Passage(f"{row['title']} {number}", text, title=row["title"], source=row["title"])
+        for row in rows
+        for number, text in enumerate(row["paragraphs"])
+    ]
     return Part(passages, spread(cases, limit))
+
+
+def _in_order(question: str, sentences: Sequence[tuple[str, str]]) -> list[Case]:
+    """The sentences of an answer, (label, text), each with the text before it."""
+    texts = [text for _, text in sentences]
+    return [
+        Case(_KINDS[label], VerificationRequest(question, " ".join(texts[:number]), text), _VERDICTS[label])
+        for number, (label, text) in enumerate(sentences)
+    ]
 
 
 def _alone(row: Mapping[str, Any]) -> Case:

@@ -124,10 +124,10 @@ class ClaimVerifier:
             for at, (request, result) in enumerate(zip(requests, results, strict=True))
             if request.wants_answers and request.prompt and result.verdict is not Verdict.SUPPORTED
         ]
+        if not asking:
+            return results
         questions = list(dict.fromkeys(requests[at].prompt for at in asking))
-        hits = self._retriever.retrieve(questions, _READ_FOR_ANSWERS) if questions else []
-        passages = [[hit.passage for hit in group if hit.passage.veracity > 0] for group in hits]
-        found = dict(zip(questions, find_answers(questions, passages), strict=True)) if questions else {}
+        found = dict(zip(questions, find_answers(questions, self._retrieve(questions, _READ_FOR_ANSWERS)), strict=True))
         for at in asking:
             results[at] = replace(results[at], answers=found[requests[at].prompt])
         return results
@@ -142,13 +142,14 @@ class ClaimVerifier:
         """Whether the collection tells everything, as this request sees it."""
         return self._assume_complete if request.closed_world is None else request.closed_world
 
-    def _retrieve(self, claims: Sequence[StatedClaim]) -> list[list[Passage]]:
-        hits = self._retriever.retrieve([claim.text for claim in claims], self._top_k) if claims else []
+    def _retrieve(self, queries: Sequence[str], top_k: int) -> list[list[Passage]]:
+        """Per query the passages found; of what is not believed at all none."""
+        hits = self._retriever.retrieve(queries, top_k) if queries else []
         return [[scored.passage for scored in group if scored.passage.veracity > 0] for group in hits]
 
     def _decide(self, claims: Sequence[StatedClaim]) -> dict[StatedClaim, _Decided]:
         """Per distinct claim the decision, and all passages that were found for it."""
-        passages = self._retrieve(claims)
+        passages = self._retrieve([claim.text for claim in claims], self._top_k)
         rows = zip(claims, self._reader.read(claims, passages), passages, strict=True)
         return {claim: _Decided(reading, hits) for claim, reading, hits in rows}
 

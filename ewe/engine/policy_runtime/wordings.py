@@ -98,7 +98,7 @@ def judge(
     wordings: tuple[Wording, ...],
     verification: Worker | None,
     timeout: float,
-    wants_answers: bool = False,
+    wants_answers: bool,
 ) -> None:
     """Has all wordings checked in one batch; those without a sentence ask for nothing.
 

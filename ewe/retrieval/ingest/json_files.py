@@ -12,9 +12,8 @@ from ewe.retrieval.ingest.documents import (
     UnreadableError,
     whole_file,
 )
-from ewe.retrieval.ingest.fields import document
 from ewe.retrieval.ingest.files import decode
-from ewe.retrieval.ingest.row_files import groups
+from ewe.retrieval.ingest.row_files import groups, object_document
 
 _ROW = 200  # bytes that an object stands for, about
 
@@ -35,7 +34,4 @@ def blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
 def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
     """One entry per object."""
     for number, row in enumerate(block.payload, block.first):
-        if isinstance(row, dict):
-            yield document(row, number, block, options)
-        else:
-            yield Problem(f"{block.file.label}:{number}", f"expected a JSON object, found {type(row).__name__}")
+        yield object_document(row, number, block, options)

@@ -40,16 +40,20 @@ def jsonl_documents(block: Block, options: ReadOptions) -> Iterator[Document | P
             text = decode_line(line, options.encoding)
             if text.strip("\ufeff \t\r\n"):
                 values = json.loads(text.lstrip("\ufeff"))
-                if isinstance(values, dict):
-                    yield document(values, number, block, options)
-                else:
-                    yield Problem(where, f"expected a JSON object, found {type(values).__name__}")
+                yield object_document(values, number, block, options)
         except UnicodeDecodeError as error:
             yield Problem(
                 where, f"it is not {error.encoding.upper()} ({error.reason} at byte {error.start} of the line)"
             )
         except (ValueError, RecursionError) as error:
             yield Problem(where, f"it is not valid JSON ({error})")
+
+
+def object_document(value: object, number: int, block: Block, options: ReadOptions) -> Document | Problem | None:
+    """As `document`, of one value of JSON; a problem for one that is no object."""
+    if isinstance(value, dict):
+        return document(value, number, block, options)
+    return Problem(f"{block.file.label}:{number}", f"expected a JSON object, found {type(value).__name__}")
 
 
 def groups(rows: Iterable[tuple[Row, int]]) -> Iterator[tuple[list[Row], int, int]]:
