@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from itertools import count
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -24,6 +23,7 @@ from judge_training.metrics import ranking, softmax
 from judge_training.model import build_optimizer
 from judge_training.pairs import Label
 from judge_training.question_sets import Question, epoch, is_held_out, read_questions
+from judge_training.reader_command import export_run, reader_parser
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -31,7 +31,6 @@ from ewe.verification.answer_finder import MAX_TOKENS, MODEL
 from ewe.verification.judges.builtin_judge import read_model
 from ewe.verification.judges.checkpoints import builtin_path
 
-ROOT = Path(__file__).resolve().parents[1]
 _BATCH, _LAYER_DECAY, _AVERAGED, _SMOOTHING = 64, 0.95, 0.995, 0.03
 _WARMUP, _TAIL, _LEAST = 50, 0.7, 0.02  # steps; share of the run over which the rate falls; what is left of it
 _WEIGHTS = (2.0, 1.0)  # of sentences that answer, and of the others, which are twice as many
@@ -40,13 +39,8 @@ _PROBED_S, _PROBED = 200, 250  # seconds between looks; questions of a source th
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = reader_parser(__doc__, "answers")
     parser.add_argument("--minutes", type=float, default=15.0)
-    parser.add_argument("--lr", type=float, default=1.5e-4, help="peak learning rate")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--run-dir", type=Path, default=ROOT / "runs" / "answers")
-    parser.add_argument("--export", action="store_true", help="write the file of this run, no training")
     return parser.parse_args(arguments)
 
 
@@ -122,7 +116,6 @@ def _batches(finder: Finder, questions: Sequence[Question], seed: int) -> Iterat
 if __name__ == "__main__":
     arguments = parse_arguments()
     if arguments.export:
-        MODEL.mkdir(exist_ok=True)
-        (MODEL / "reader.safetensors").write_bytes((arguments.run_dir / "reader.safetensors").read_bytes())
+        export_run(arguments.run_dir, MODEL)
     else:
         train(arguments)

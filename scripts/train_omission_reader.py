@@ -26,6 +26,7 @@ from judge_training.mixture import Corpus, first_stage
 from judge_training.model import build_optimizer, rate_at
 from judge_training.pairs import Label, Pair
 from judge_training.passages import Passages
+from judge_training.reader_command import ROOT, export_run, reader_parser
 from judge_training.running import running_pairs
 from judge_training.sources import read_rows
 from torch import Tensor, nn
@@ -35,7 +36,6 @@ from ewe.verification.judges.builtin_judge import read_model
 from ewe.verification.judges.checkpoints import builtin_path
 from ewe.verification.omission_reader import MAX_TOKENS, MODEL
 
-ROOT = Path(__file__).resolve().parents[1]
 _WRITTEN = (
     ROOT / "scripts" / "judge_training" / "written" / "omissions.jsonl",
     ROOT / "benchmarks" / "verdicts_omissions.jsonl",
@@ -49,13 +49,8 @@ _PROBED = 100  # steps
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = reader_parser(__doc__, "omissions")
     parser.add_argument("--steps", type=int, default=600)
-    parser.add_argument("--lr", type=float, default=1.5e-4, help="peak learning rate")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--run-dir", type=Path, default=ROOT / "runs" / "omissions")
-    parser.add_argument("--export", action="store_true", help="write the file of this run, no training")
     return parser.parse_args(arguments)
 
 
@@ -157,7 +152,6 @@ def _batches(reader: Reader, pairs: Sequence[Pair], args: argparse.Namespace) ->
 if __name__ == "__main__":
     arguments = parse_arguments()
     if arguments.export:
-        MODEL.mkdir(exist_ok=True)
-        (MODEL / "reader.safetensors").write_bytes((arguments.run_dir / "reader.safetensors").read_bytes())
+        export_run(arguments.run_dir, MODEL)
     else:
         train(arguments)

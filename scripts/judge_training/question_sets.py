@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 
@@ -39,7 +40,7 @@ class Question:
 
     def likeness(self, number: int) -> int:
         """How many of the question's words a sentence has."""
-        return len(stems_of(self.text) & stems_of(self.shown(number)))
+        return len(_stems(self.text) & _stems(self.shown(number)))
 
 
 def read_questions(data: Path) -> list[Question]:
@@ -96,3 +97,4 @@ def _about(source: str, passage: Mapping[str, str], question: str, answers: Sequ
 
 
 _splitter = SentenceSplitter()
+_stems = lru_cache(maxsize=1 << 17)(stems_of)  # A sentence stands beside six questions, and in every epoch.
