@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from builtin_training.optim import Average, set_learning_rate
 from judge_training.batches import Encoded, collate, encode, logits_of, training_batches
-from judge_training.export import export_reader, freeze_embeddings
+from judge_training.export import export_reader
 from judge_training.metrics import ranking, softmax
-from judge_training.model import build_optimizer
+from judge_training.model import build_optimizer, judge_to_train_further
 from judge_training.pairs import Label
 from judge_training.question_sets import Question, epoch, is_held_out, read_questions
 from judge_training.reader_command import export_run, reader_parser
@@ -28,8 +28,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ewe.verification.answer_finder import MAX_TOKENS, MODEL
-from ewe.verification.judges.builtin_judge import read_model
-from ewe.verification.judges.checkpoints import builtin_path
 
 _BATCH, _LAYER_DECAY, _AVERAGED, _SMOOTHING = 64, 0.95, 0.995, 0.03
 _WARMUP, _TAIL, _LEAST = 50, 0.7, 0.02  # steps; share of the run over which the rate falls; what is left of it
@@ -45,16 +43,10 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 
 class Finder:
-    """The judge with its embeddings frozen and without dropout, and its tokenizer."""
+    """The judge that is trained further, and its tokenizer."""
 
     def __init__(self, seed: int) -> None:
-        torch.manual_seed(seed)
-        self.model, self.tokenizer = read_model(builtin_path())
-        self.model.set_attn_implementation("eager")  # Its backward pass is the quickest on CPUs.
-        freeze_embeddings(self.model)
-        for module in self.model.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = 0.0
+        self.model, self.tokenizer = judge_to_train_further(seed)
 
     def loss(self, batch: dict[str, Tensor]) -> Tensor:
         """The mean cross-entropy of "answers" against the other two classes together."""

@@ -113,7 +113,7 @@ def train(args: argparse.Namespace) -> None:
         older, newer = (finder([getattr(pair, name) for pair in material.pairs], side) for name, side in finder.sides)
         close = (newer @ older.T).numpy()
     apart = {group: [pair for pair in pairs if pair.label == APART] for group, pairs in shown.items()}
-    reader = ReaderModel(builtin_path(), args.seed)
+    reader = ReaderModel(args.seed)
     if args.start:
         reader.load(args.start)
     optimizer, random = build_optimizer(reader, args.lr), Random(args.seed)

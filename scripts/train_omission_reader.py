@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from builtin_training.optim import Average, set_learning_rate
 from judge_training.batches import Encoded, collate, encode, logits_of, training_batches
-from judge_training.export import export_reader, freeze_embeddings
+from judge_training.export import export_reader
 from judge_training.metrics import ranking, softmax
 from judge_training.mixture import Corpus, first_stage
-from judge_training.model import build_optimizer, rate_at
+from judge_training.model import build_optimizer, judge_to_train_further, rate_at
 from judge_training.pairs import Label, Pair
 from judge_training.passages import Passages
 from judge_training.reader_command import ROOT, export_run, reader_parser
@@ -32,8 +32,6 @@ from judge_training.sources import read_rows
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ewe.verification.judges.builtin_judge import read_model
-from ewe.verification.judges.checkpoints import builtin_path
 from ewe.verification.omission_reader import MAX_TOKENS, MODEL
 
 _WRITTEN = (
@@ -81,12 +79,10 @@ def epochs(pairs: Sequence[Pair], data: Path, seed: int) -> Iterator[tuple[list[
 
 
 class Reader:
-    """The judge with its embeddings frozen, and its tokenizer."""
+    """The judge that is trained further, and its tokenizer."""
 
     def __init__(self, seed: int) -> None:
-        torch.manual_seed(seed)
-        self.model, self.tokenizer = read_model(builtin_path())
-        freeze_embeddings(self.model)
+        self.model, self.tokenizer = judge_to_train_further(seed)
 
     def encode(self, pairs: Sequence[Pair]) -> list[Encoded]:
         """Pairs as the reader is shown them; those that are too long for it are left out."""

@@ -164,6 +164,11 @@ class Answer:
         """Whether a passage is about what was asked or what the text names; of memories any may be."""
         return self.remembers or is_about(passage, self.question, self.text.text)
 
+    @property
+    def prompt_passages(self) -> list[Passage]:
+        """What retrieval has put into the prompt."""
+        return [self.sequence.sources[id_] for id_ in sorted(self.sequence.prompt_passages)]
+
     def quotations(self, sentence: int, result: VerificationResult) -> list[Quotation]:
         """What may stand in a sentence's place, which a check has found this of, or behind the last; the best first.
 
@@ -175,9 +180,10 @@ class Answer:
             return []
         checked = [item.passage for item in (*result.evidence, *sequence.evidence)]
         units = [unit.passage for unit in sequence.memory.units if unit.lane is Lane.RETRIEVAL]
-        in_prompt = [sequence.sources[id_] for id_ in sorted(sequence.prompt_passages)]
         answering = [item.passage for item in result.answers]
-        passages: dict[str, Passage] = {passage.id: passage for passage in (*answering, *checked, *units, *in_prompt)}
+        passages: dict[str, Passage] = {
+            passage.id: passage for passage in (*answering, *checked, *units, *self.prompt_passages)
+        }
         earlier = [self.words(index) for index in range(sentence)]
         excerpts = [item.excerpt for item in result.evidence]
         wording = self.words(min(sentence, len(self.sentences) - 1)) if self.sentences else ""

@@ -21,6 +21,7 @@ from ewe.policies.replacements import (
     GoesBack,
     draw,
     drop,
+    gives_way,
     leave_circle,
     lengthen,
     may_quote,
@@ -103,11 +104,22 @@ def _goes_back(answer: Answer, settings: FeedbackConfig, check: Verified, droppe
     repeats = check.sentence and check.result.reason in REPETITIONS
     if repeats and settings.on_repeat == "drop" and not answer.has_grammar:
         return (yield from _replace(answer, settings, check, dropped))
+    if gives_way(answer, settings, check) and (yield from _answer(answer, check)):
+        return True
     states_nothing_instead = bool(check.result.reason and answer.attempts(check.sentence))
     is_open = check.result.verdict is Verdict.INCONCLUSIVE or states_nothing_instead
     if check.result.verdict is Verdict.REFUTED or (is_open and settings.rewrite_when == "unsupported"):
         return (yield from _rewrite(answer, settings, check, dropped))
     return (yield from _compare(answer, settings, check))
+
+
+def _answer(answer: Answer, check: Verified) -> GoesBack:
+    """Puts what answers the question in the place of a first sentence that says otherwise."""
+    rejected = answer.reject(check.sentence, check.state)
+    if (yield from quote(answer, check.sentence, check.result)):
+        return True
+    rejected.pop()
+    return False
 
 
 def _replace(answer: Answer, settings: FeedbackConfig, check: Verified, dropped: set[int]) -> GoesBack:

@@ -11,7 +11,7 @@ from ewe.engine.effects import Draw, End, Judge, Quote, Remember, Rewind, Steps,
 from ewe.engine.policy_answer import Answer
 from ewe.text.check_result import REPETITIONS
 from ewe.text.overviews import asks_for_all, asks_for_length
-from ewe.text.quotation import num_shared
+from ewe.text.quotation import answers_otherwise, num_shared
 from ewe.text.sentences import is_inside
 from ewe.types import Lane, Verdict, VerificationResult
 
@@ -27,12 +27,13 @@ _IN_A_LIST = re.compile(r"(?:^|\n)[ \t]*(?:[-*•#|]|\d+[.)])[^\n]*\Z")  # the l
 
 
 def settled(settings: FeedbackConfig, answer: Answer) -> FeedbackConfig:
-    """The settings with what "auto" stands for: an overview is held to the passages that stand in its prompt."""
-    is_held = _is_held(answer)
-    chosen = {
-        "rewrite_when": "unsupported" if is_held else "refuted",
-        "on_exhausted": "auto" if is_held else "keep_best",
-    }
+    """The settings with what "auto" stands for: an overview is held to the passages that stand in its prompt.
+
+    Without passages there nothing is quoted.
+    """
+    chosen = {"rewrite_when": "unsupported" if _is_held(answer) else "refuted"}
+    if answer.prompt_places is None:
+        chosen["on_exhausted"] = "keep_best"
     return settings.model_copy(update={name: to for name, to in chosen.items() if getattr(settings, name) == "auto"})
 
 
@@ -71,6 +72,17 @@ def may_quote(answer: Answer, settings: FeedbackConfig) -> bool:
 def wants_answers(answer: Answer, settings: FeedbackConfig) -> bool:
     """Whether a sentence that answers the question may stand in the place of what fails."""
     return may_quote(answer, settings) and not asks_for_all(answer.question)
+
+
+def gives_way(answer: Answer, settings: FeedbackConfig, check: Verified) -> bool:
+    """Whether an answer's first sentence, which nothing bears out, is to give way to one that answers the question."""
+    result = check.result
+    if check.sentence or result.verdict is not Verdict.INCONCLUSIVE or not wants_answers(answer, settings):
+        return False
+    wording = " ".join(claim.text for claim in result.claims)
+    return answers_otherwise(
+        answer.question, wording, [item.excerpt for item in result.answers], answer.prompt_passages
+    )
 
 
 def quote(answer: Answer, sentence: int, result: VerificationResult) -> GoesBack:

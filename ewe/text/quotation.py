@@ -23,6 +23,8 @@ _DECIDES = 0.5  # What it counts that a check was decided by a sentence, beside 
 _BEGINS = 1.5  # What it counts that a sentence says what its subject is, where an answer begins,
 _NAMES_FIRST = 0.5  # and that it begins with the whole name of the subject.
 _ANSWERED = 10.0  # What it counts that a sentence answers the question, less its rank among those that do.
+_AGREES = 0.5  # Share of what a wording adds to the question that an answer says, from which on both say the same.
+_TOLD = 0.9  # Share of a wording's words that one sentence has, from which on it tells the same.
 _ALIKE = 0.35  # Share of the wording's words from which on a sentence need not name the subject of its own article.
 
 _WRAPPED = re.compile(r"(?<=[^\n]{40})\n(?=[^\n])")  # a line break in running text, not one after a heading
@@ -107,6 +109,17 @@ def quotations(passages: Sequence[Passage], place: Place) -> list[Quotation]:
     return [quotation for _, quotation in ranked]
 
 
+def answers_otherwise(question: str, wording: str, answers: Sequence[str], passages: Sequence[Passage]) -> bool:
+    """Whether a wording says something else than the sentences that answer a question, or nothing of its own.
+
+    Not where a sentence of the passages has nearly all of its words.
+    """
+    own, told = stems_of(wording), (stems_of(text) for one in passages for text in _sentences(one.text))
+    if not answers or any(share_of(own, other) >= _TOLD for other in told):
+        return False
+    return all(share_of(own - stems_of(question), stems_of(answer)) < _AGREES for answer in answers)
+
+
 def num_shared(question: str, text: str) -> int:
     """How many of the words that ask, as stems, a text has."""
     return len(stems_of(subject_of(question)) & stems_of(text))
@@ -145,9 +158,7 @@ def _beginning(text: str, names: AbstractSet[str]) -> float:
 
 def whole_sentences(text: str) -> Iterator[str]:
     """The sentences that can stand alone: neither headings nor lists, neither short nor long, with every bracket."""
-    running = _WRAPPED.sub(" ", text)
-    for start, end in _splitter.split(running):
-        sentence = running[start:end]
+    for sentence in _sentences(text):
         spoken = words(sentence)
         if not FEWEST_WORDS <= len(spoken) <= MOST_WORDS or sentence[0].islower():
             continue
@@ -157,6 +168,11 @@ def whole_sentences(text: str) -> Iterator[str]:
         is_plain = is_paired and sentence.count('"') % 2 == 0 and not _URL.search(sentence)
         if is_plain and _WHOLE.match(sentence) and not addresses_the_reader(sentence):
             yield sentence
+
+
+def _sentences(text: str) -> Iterator[str]:
+    running = _WRAPPED.sub(" ", text)
+    return (running[start:end] for start, end in _splitter.split(running))
 
 
 def _leans(text: str, subject: AbstractSet[str]) -> bool:

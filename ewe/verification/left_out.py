@@ -16,6 +16,7 @@ _ARTICLES = words_of("a an the")
 _CONDITIONS = words_of(
     "for under above over below up if unless except before until when while only without will shall would might may"
 )
+_EXCEPTIONS = words_of("unless except excepting excluding apart other but if provided with")  # as they begin
 _CACHED_PAIRS = 8192
 _CHANGED = 3  # words of a claim that a change in one place may have
 
@@ -67,8 +68,8 @@ def _changed(claim: str, sentence: str) -> list[tuple[str, ...]]:
 def leaves_out_words(claim: str, sentence: str) -> bool:
     """Whether its evidence has words that a claim in its words leaves out, in front, within, or behind.
 
-    Behind the last word of the claim only up to a mark of punctuation; and not where the claim has another word in
-    their place.
+    Behind the last word of the claim only up to a mark of punctuation that no exception follows; and not where the
+    claim has another word in their place.
     """
     claimed, own = read_words(claim), read_words(sentence)
     return any(
@@ -99,7 +100,8 @@ def narrows(claim: str, sentence: str) -> bool:
 def _gaps(claimed: SentenceWords, own: SentenceWords, runs: Sequence[Run]) -> Iterator[tuple[int, int]]:
     """Where (start, end) the evidence has words before, between or behind the runs, and the claim but small ones."""
     ahead = Run(0, 0, 0)
-    behind = min((at for at in own.breaks if runs and at >= runs[-1].place + runs[-1].size), default=len(own.low))
+    last = runs[-1].place + runs[-1].size if runs else len(own.low)
+    behind = min((at for at in own.breaks if at >= last and own.low[at] not in _EXCEPTIONS), default=len(own.low))
     for run, following in pairwise([ahead, *runs, Run(len(claimed.low), behind, 0)]):
         if _ADDED.issuperset(claimed.low[run.at + run.size : following.at]):
             yield run.place + run.size, following.place

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 from builtin_training.optim import set_learning_rate
-from judge_training.export import export_reader, freeze_embeddings
-from judge_training.model import rate_at
+from judge_training.export import export_reader
+from judge_training.model import judge_to_train_further, rate_at
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from change_training.statements import AGAIN, APART, CHANGED, Pair, Statements
 from ewe.longterm.change.change_reading import MAX_TOKENS
 from ewe.longterm.rule_facts import facts_by_rules
-from ewe.verification.judges.builtin_judge import load_int8, read_model
+from ewe.verification.judges.builtin_judge import load_int8
 from ewe.verification.judges.cross_encoder import multiplies_bfloat16
 
 _DROPOUT, _SMOOTHING = 0.1, 0.05
@@ -31,16 +31,11 @@ _NAMES = ("Ann", "Ben", "Mei", "Omar", "Ines", "Tom", "Ravi", "Lena", "Ada", "Jo
 class ReaderModel:
     """The judge with its embeddings frozen, and its tokenizer; in bfloat16 where the processor multiplies that."""
 
-    def __init__(self, judge: Path, seed: int) -> None:
-        torch.manual_seed(seed)
-        self.model, self.tokenizer = read_model(judge)
+    def __init__(self, seed: int) -> None:
+        self.model, self.tokenizer = judge_to_train_further(seed, _DROPOUT)
         self._bfloat16 = multiplies_bfloat16(torch.device("cpu"))
         nn.init.normal_(self.model.classifier.weight, std=0.02)
         nn.init.zeros_(self.model.classifier.bias)
-        freeze_embeddings(self.model)
-        for module in self.model.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = _DROPOUT
 
     def load(self, path: Path) -> None:
         """Takes the weights of a file that `export` wrote."""

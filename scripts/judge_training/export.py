@@ -30,9 +30,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from judge_training.metrics import Calibration
+from judge_training.model import EMBEDDINGS
 
 SCALE = ".scale"
-_EMBEDDINGS = "bert.embeddings."
 MIN_ROWS = 8  # A matrix of fewer rows (the classifier) weighs nothing and decides most: it stays float32.
 
 
@@ -54,15 +54,9 @@ def quantize(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return packed
 
 
-def freeze_embeddings(judge: nn.Module) -> None:
-    """Keeps a judge's word embeddings as they are: the small readers of the package share them with it."""
-    for name, parameter in judge.named_parameters():
-        parameter.requires_grad_(not name.startswith(_EMBEDDINGS))
-
-
 def export_reader(path: Path, judge: nn.Module) -> None:
     """Writes what `load_further` reads: all weights but the word embeddings, matrices in int8."""
-    trained = {name: one for name, one in judge.state_dict().items() if not name.startswith(_EMBEDDINGS)}
+    trained = {name: one for name, one in judge.state_dict().items() if not name.startswith(EMBEDDINGS)}
     save_file(quantize(trained), path, {"format": "pt"})
 
 

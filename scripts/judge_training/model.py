@@ -9,9 +9,13 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from transformers import BertForSequenceClassification
+from transformers import BertForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
+
+from ewe.verification.judges.builtin_judge import read_model
+from ewe.verification.judges.checkpoints import builtin_path
 
 LABELS = ("supported", "refuted", "inconclusive")
+EMBEDDINGS = "bert.embeddings."
 _LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 
 
@@ -27,6 +31,22 @@ def build_model(encoder: Path, seed: int) -> BertForSequenceClassification:
         dtype=torch.float32,
     )
     return model
+
+
+def judge_to_train_further(seed: int, dropout: float = 0.0) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The built-in judge, and its tokenizer, as small readers are trained from it.
+
+    Its word embeddings are kept as they are, since the readers share them with it.
+    """
+    torch.manual_seed(seed)
+    model, tokenizer = read_model(builtin_path())
+    model.set_attn_implementation("eager")  # Its backward pass is the quickest on CPUs.
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(not name.startswith(EMBEDDINGS))
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = dropout
+    return model, tokenizer
 
 
 def build_optimizer(model: nn.Module, peak_lr: float, layer_decay: float) -> torch.optim.Optimizer:

@@ -13,8 +13,8 @@ FACTS = Passage("facts", f"Cold air. {FOUND} And so on.", "Dia Bee", "books")
 ASKED, OVERVIEW = "Who dug the cave of Dia Bee:", "Tell me about Dia Bee:"
 
 
-class Refutes:
-    """Refutes what begins with an "A", and says what answers the question where that is asked."""
+class Checks:
+    """Refutes what begins with an "A", leaves open what begins with a "B", and says what answers the question."""
 
     def __init__(self):
         self.requests = []
@@ -24,7 +24,8 @@ class Refutes:
         return [self._result(one) for one in requests]
 
     def _result(self, request):
-        verdict = Verdict.REFUTED if request.sentence.startswith("A") else Verdict.SUPPORTED
+        verdicts = {"A": Verdict.REFUTED, "B": Verdict.INCONCLUSIVE}
+        verdict = verdicts.get(request.sentence[:1], Verdict.SUPPORTED)
         answers = (Evidence(FACTS, Verdict.INCONCLUSIVE, 0.9, FOUND),) if request.wants_answers else ()
         return VerificationResult((Claim(request.sentence, 0, len(request.sentence), verdict, 1.0),), answers=answers)
 
@@ -32,7 +33,7 @@ class Refutes:
 def write(prompt, *texts, **feedback):
     values = {"verify_every": 1, "max_attempts": 2, "on_exhausted": "quote", **feedback}
     config = Config.from_mapping({"memory": {"unit_tokens": 24}, "feedback": values, "cache": {"block_size": 4}})
-    verifier, script = Refutes(), words(*texts)
+    verifier, script = Checks(), words(*texts)
 
     def follow(context, units):
         return "\x00" if FOUND in context else script(context, units)
@@ -47,6 +48,26 @@ def test_what_answers_the_question_stands_in_the_place_of_what_fails(wordings):
     generation, _ = write(ASKED, "Aa.", "Ab.", "Ac.", wordings=wordings)
     assert generation.text == FOUND
     assert [one.quotes for one in generation.sentences] == ["facts"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "texts", "quoted"),
+    [
+        (ASKED, ["Bo dug it."], True),
+        (ASKED, ["Big old giants did."], False),
+        (ASKED, ["Good. Bo dug it."], False),
+        (OVERVIEW, ["Bo dug it."], False),
+    ],
+    ids=["otherwise", "alike", "second", "overview"],
+)
+def test_a_first_sentence_that_nothing_bears_out_gives_way_to_what_answers_otherwise(prompt, texts, quoted):
+    generation, _ = write(prompt, *texts)
+    assert generation.text == (FOUND if quoted else texts[0])
+    assert generation.sentences[0].removed == (("Bo dug it.",) if quoted else ())
+
+
+def test_it_stands_where_the_setting_keeps_the_best_wording():
+    assert write(ASKED, "Bo dug it.", on_exhausted="keep_best")[0].text == "Bo dug it."
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_without_a_sentence_to_quote_it_is_left_out() -> None:
     ("question", "places", "rewritten", "then"),
     [
         ("Tell me about Dia Bee", 10, "unsupported", "auto"),
-        ("When was Dia Bee found?", 10, "refuted", "keep_best"),
+        ("When was Dia Bee found?", 10, "refuted", "auto"),
         ("Tell me about Dia Bee", None, "refuted", "keep_best"),
     ],
 )

@@ -77,6 +77,8 @@ CONDITIONS = [
     ("Refunds are not given.", "Refunds are not given after 30 days."),
     ("The device works with iOS.", "The device works with iOS 14 or later."),
     ("All the houses were destroyed.", "All the houses except the mill were destroyed."),
+    ("Refunds are paid within 14 days.", "Refunds are paid within 14 days, unless the parcel is damaged."),
+    ("Staff may work from home.", "Staff may work from home, apart from those of the laboratory."),
     ("The tower was destroyed in 1945.", "Apart from the tower, the church was destroyed in 1945."),
 ]
 WHATEVER_FOLLOWS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ewe.text.quotation import Place, quotations
+from ewe.text.quotation import Place, answers_otherwise, quotations
 from ewe.types import Passage
 
 BORN = "John Campbell, the fourth Earl of Loudoun, was born in Galston in May 1705."
@@ -181,3 +181,21 @@ def test_the_title_may_name_the_subject_of_an_answer() -> None:
     assert not found(Passage("p", text, title="Sagittarius A"), question="What escapes from Sagittarius A?")
     own = Passage("p", text, title="Sagittarius A")
     assert found(own, question="What escapes from Sagittarius A?", answers=[text]) == [text]
+
+
+@pytest.mark.parametrize(
+    ("wording", "otherwise"),
+    [
+        ("Loudoun served in Persia.", True),
+        ("Lord Loudoun served.", True),
+        ("Loudoun served as a commander.", False),
+        ("Lord Loudoun left for London in the cold winter.", False),
+    ],
+    ids=["another answer", "nothing of its own", "the same answer", "what another sentence tells"],
+)
+def test_a_wording_that_answers_otherwise_is_told(wording, otherwise):
+    answers = ["Lord Loudoun served in North America, as a commander."]
+    passage = Passage("p", "Lord Loudoun left for London in the cold winter. He served.", title="Lord Loudoun")
+    question = "Where did Lord Loudoun serve?"
+    assert answers_otherwise(question, wording, answers, [passage]) == otherwise
+    assert not answers_otherwise(question, wording, [], [passage])
