@@ -40,8 +40,8 @@ _TRAILING = re.compile(
     r"(?:that|this)['’ ](?:s|is|may|might|could|would|was))\b.*$|"
     r",? (?:but|and) (?:not|no one|nobody|nothing) [^,.;]*(?=[.!…]*$)|"
     r", so (?!(?:I|we|my|our|he|she|much|many|far|that)\b)[^,.;]*(?=[.!…]*$)|"
-    r"(?:[\s,]+(?:lol|haha+|tbh|though|atm|btw|I know|I guess|but overall|brb|thank god|my god|omg|ffs|help|hopefully|"
-    r"if (?:that|it) (?:helps|matters)|if I['’]m honest|ok|right|sadly|"
+    r"(?:[\s,]+(?:lol|haha+|tbh|though|too|as well|atm|btw|I know|I guess|but overall|brb|thank god|my god|omg|ffs|"
+    r"help|hopefully|if (?:that|it) (?:helps|matters)|if I['’]m honest|ok|right|sadly|"
     r"[:;]-?[()DP/]+))+(?=[\s.!…]*$)|[\s:;,]+(?=[.!…]*$)",
     re.IGNORECASE,
 )

@@ -1,5 +1,6 @@
 """Words that people ask with and words that they tell the same with: "Where do I live?", "I moved to Bergen"."""
 
+from ewe.longterm.store.lexical import terms
 from ewe.text.english import stem
 from ewe.text.words import words
 
@@ -48,5 +49,5 @@ _OTHERS = _others()
 
 def told_with(query: str) -> frozenset[str]:
     """Words that what a query asks for may be told with, beside its own."""
-    own = {stem(word) for word in words(query)}
+    own = set(terms(query))
     return frozenset(other for word in own for other in _OTHERS.get(word, ()) if stem(other) not in own)

@@ -26,6 +26,10 @@ _AUXILIARIES = words_of(
     "am is are has have do does can will would don't doesn't haven't hasn't can't won't wouldn't isn't aren't i'm "
     "we're i've we've i'll we'll i'd we'd never"
 )
+_LASTING_THINGS = words_of(
+    """dog puppy cat kitten pet hamster rabbit horse parrot car van motorbike house flat apartment job promotion raise
+    mortgage baby tattoo divorce visa degree diagnosis"""
+)
 _SAME = words_of("put set cut read hit let shut")  # the past as the present
 _HAVE = words_of("have has i've we've")
 _PLACED = re.compile(
@@ -75,6 +79,8 @@ def _is_small_event(statement: str, spoken: list[str]) -> bool:
         verb = next(iter(spoken[spoken.index(verb) + 1 :]), "")
         verb = verb if (_is_past(verb) and verb not in ("got", "been")) or verb in _SAME else ""
     if not verb or verb in _AUXILIARIES | _LASTING or "just" in spoken[:2]:
+        return False
+    if verb == "got" and not _LASTING_THINGS.isdisjoint(spoken):
         return False
     return NUMBER_WORDS.keys().isdisjoint(spoken) and _PLACED.search(statement.partition(verb)[2]) is None
 

@@ -10,6 +10,7 @@ from ewe.longterm import records
 from ewe.longterm.default_memory import DEFAULTS, default_memory
 from ewe.longterm.extraction import Extractor, taken_from
 from ewe.longterm.local_memories import LocalMemories
+from ewe.longterm.memory_arguments import check_count, check_described, check_share, check_text, check_verdict
 from ewe.longterm.memory_backend import MemoryBackend
 from ewe.longterm.memory_search import visible
 from ewe.longterm.query_time import Time, seconds
@@ -56,7 +57,10 @@ class Memory:
         encoder: str | None = None,
         settings: LongTermConfig = DEFAULTS,
     ) -> None:
+        check_described(None, source)
         self._scope, self._source, self._extract = Scope(user, agent), source or _own_word(user), extract
+        if place is None or place == "":
+            raise ConfigError('name where memories are to lie: a folder, as Memory("me.db"), or an address')
         if isinstance(place, str) and place.startswith(("http://", "https://")):
             if judge is not None or encoder is not None or settings is not DEFAULTS:
                 raise ConfigError("judge, encoder and settings are those of the server: set them there")
@@ -98,6 +102,7 @@ class Memory:
         observed_at: when it was said or seen (a message's own "created_at"); valid_from: since when it holds. A text
         that is there already is not added again.
         """
+        check_described(metadata, source)
         times = {"created_at": created_at, "observed_at": observed_at, "valid_from": valid_from}
         given: dict[str, Any] = {name: seconds(name, at) for name, at in times.items() if at is not None}
         given |= {"scope": self._scope, "kind": kind or ("fact" if infer or isinstance(messages, str) else "turn")}
@@ -125,6 +130,9 @@ class Memory:
         self, query: str, top_k: int = SEARCH_TOP_K, *, threshold: float | None = None, as_of: Time | None = None
     ) -> Recall:
         """As `search`, with what may not be used and the veracity that was asked for."""
+        check_text("query", query)
+        check_count("top_k", top_k)
+        check_share("threshold", threshold)
         if not query.strip():
             return Recall((), (), VeracityThreshold().base if threshold is None else threshold)
         return self._backend.search(query, self._scope, top_k, threshold, _at("as_of", as_of))
@@ -135,6 +143,8 @@ class Memory:
 
     def get_all(self, *, as_of: Time | None = None, offset: int = 0, limit: int = 1000) -> list[records.Memory]:
         """The memories in sight as they were added, ended ones too; as_of: those that held then, as they were."""
+        check_count("offset", offset, 0)
+        check_count("limit", limit, 0)
         return self._backend.page(self._scope, offset, limit, _at("as_of", as_of))
 
     def history(self, memory_id: str) -> list[Revision]:
@@ -155,16 +165,20 @@ class Memory:
         """Changes what a memory of the user says; what it said before stays in its history."""
         if content is None and metadata is None:
             raise InvalidRequestError("say what is to be changed: content, metadata or both")
+        check_text("content", "" if content is None else content)
+        check_described(metadata, None)
         return self._backend.edit(self._own(memory_id).scope, memory_id, Change(content=content, metadata=metadata))
 
     def correct(self, memory_id: str, content: str) -> records.Memory:
         """Says what a memory should have said: `source`'s own word is rewritten, another one's stays, and both are
         marked as contradicting each other.
         """
+        check_text("content", content)
         return self._backend.correct(self._own(memory_id).scope, memory_id, content, self._source)
 
     def feedback(self, memory_id: str, correct: bool) -> records.Memory:
         """Says that a memory is right or wrong; counts once until it is said otherwise. The memory after it."""
+        check_verdict(correct)
         return self._backend.feedback(self._own(memory_id).scope, memory_id, correct, self._source)
 
     def restore(self, memory_id: str) -> records.Memory:

@@ -2,7 +2,7 @@
 
 import heapq
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote, unquote
@@ -11,6 +11,7 @@ import numpy as np
 
 from ewe.errors import InvalidRequestError
 from ewe.longterm.asked_words import told_with
+from ewe.longterm.own_matters import own_beginning
 from ewe.longterm.query_time import Period, query_date
 from ewe.longterm.records import Memory, Scope
 from ewe.longterm.store.memory_rows import Moment
@@ -28,6 +29,7 @@ _MEANING = 0.4  # the share of the cosines in a score
 _FROM_BEFORE, _FROM_AFTER = 0.3, 0.2  # what a turn of a conversation gets of the scores of the turns beside it
 _FROM_QUESTION, _QUESTION = 0.7, 0.8  # what it gets of a question before it; what a question keeps of its own
 _DATE = 0.3
+_OWN = 0.3  # a choice: enough to put "I live" before "Tom lives"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class MemorySearch:
     Words that any question has, as "when" and "did", weigh a fifth, and so do words that what is asked for may be told
     with ("moved" where the question has "live"). Turns of a conversation (memories of the kind
     "turn" that were added one after the other) get a part of the scores of the turns beside them, most of it from a
-    question that they answer; what was said at a date that the query names gets 0.3 more. Scores lie in (0, 2.2].
+    question that they answer; what was said at a date or in a time that the query names gets 0.3 more, and what users
+    tell of themselves 0.3 where they ask for themselves. Scores lie in (0, 2.5].
     least_cosine: what a memory's vector needs to be found by it. Safe to call from several threads. Raises ConfigError
     if another encoder made the store's vectors.
     """
@@ -71,11 +74,15 @@ class MemorySearch:
         depth = max(_DEPTH, 2 * top_k)  # some of what is found may not hold any more
         with self._store.seeing(scopes):
             numbers = self._store.scope_numbers(scopes)
-            rows = [self._scores(*pair, numbers, depth, during) for pair in zip(queries, vectors, strict=True)]
+            users = {scope.user for scope in scopes}
+            asked = [
+                (query, vector, _Asked(query, users, during)) for query, vector in zip(queries, vectors, strict=True)
+            ]
+            rows = [self._scores(*one, numbers, depth) for one in asked]
             return [self._best(scores, scopes, top_k) for scores in rows]
 
     def _scores(
-        self, query: str, vector: np.ndarray | None, scopes: Sequence[int], depth: int, during: Period | None
+        self, query: str, vector: np.ndarray | None, asked: "_Asked", scopes: Sequence[int], depth: int
     ) -> dict[int, float]:
         """The score of every memory that was found, by its number."""
         others = told_with(query)
@@ -90,11 +97,10 @@ class MemorySearch:
         beside = {number + step for number, moment in moments.items() if moment.is_turn for step in (-1, 1)}
         moments |= self._store.moments(sorted(beside - moments.keys()), scopes)
         with_neighbours = _with_turns_beside(scores, moments)
-        date = query_date(query)
         return {
-            number: score + (_DATE * date.fit(moments[number].said_at) if date is not None else 0.0)
+            number: score + asked.fit(moments[number])
             for number, score in with_neighbours.items()
-            if during is None or moments[number].holds_during(during)
+            if asked.during is None or moments[number].holds_during(asked.during)
         }
 
     def _best(self, scores: Mapping[int, float], scopes: Sequence[Scope], top_k: int) -> list[Found]:
@@ -103,6 +109,23 @@ class MemorySearch:
         memories = self._store.rows(best, scopes)
         # One that was deleted a moment ago is left out.
         return [Found(memories[number], scores[number]) for number in best if number in memories]
+
+
+class _Asked:
+    """What a query asks for beside its words: a time, and whether it is of the users themselves."""
+
+    def __init__(self, query: str, users: Iterable[str], during: Period | None) -> None:
+        self.during, self._date = during, query_date(query)
+        self._own = own_beginning(query, users)
+
+    def fit(self, moment: Moment) -> float:
+        """What a memory gets more for its time and for whom it is about."""
+        if self._date is not None:
+            dated = self._date.fit(moment.said_at)
+        else:
+            dated = float(self.during is not None and self.during.holds(moment.said_at))
+        is_own = self._own is not None and not moment.is_turn and self._own.match(moment.content) is not None
+        return _DATE * dated + _OWN * is_own
 
 
 def _shares(hits: Sequence[tuple[int, float]], weight: float) -> dict[int, float]:

@@ -21,13 +21,13 @@ _OF_PEOPLE = re.compile(
     rf"started (?:{_SCHOOL}|at|as|(?:{_THEIR}|an?))|finished (?:{_SCHOOL}|{_THEIR})|"
     rf"left (?:the|home|{_SCHOOL}|{_THEIR})|got (?:into|an? (?:\w+ )?(?:job|place|offer)|promoted|transferred|laid off|"
     r"married|engaged|divorced|pregnant)|proposed|filed for divorce|passed away|married|"
-    r"died (?:on|in|at|last|this|yesterday|before|when|two|of)|"
+    r"lost (?:his|her|their) job|turned \d|died (?:on|in|at|last|this|yesterday|before|when|two|of)|"
     rf"had (?:{_THEIR}|twins|an? (?:baby|boy|girl|son|daughter|stroke|fall|miscarriage))|broke (?:up|{_THEIR})|"
     r"will (?:marry|be an?|move|start)|wants (?:an?|to (?:be|become|move|study|learn|take|go|stay))|"
     r"(?:gone (?:to|back|home|away)|grown (?:up|out)|broken (?:up|his|her|their)|stopped \w+ing|"
     r"separated|split|been (?:diagnosed|promoted|offered|given|ill|married))|"
     r"(?:got )?(?:asthma|diabetes|arthritis|adhd|dementia|cancer)|"
-    r"(?:can|won|doesn)['’]t (?:eat|drink|drive|fly|swim|work|speak|like)"
+    r"(?:can|won|doesn)['’]t (?:eat|have|drink|drive|fly|swim|work|speak|like)"
     r")\b|(?:bought|sold|eats|hates|loves|likes|speaks|plays|owns) "
     r"(?!(?:it|that|this|me|us|when|how|to|out|an? (?:\w+ )?(?:role|part))\b)",
     re.IGNORECASE,
@@ -35,6 +35,7 @@ _OF_PEOPLE = re.compile(
 # Where somebody is, and what is said of people alone.
 _IS_AT = re.compile(
     r"(?:(?:now|still|back) )*(?:(?:in|at|from) (?:(?-i:[A-Z])|hospital)|"
+    r"\d{1,2}(?: now| today)?(?=[\s.!…]*$)|"
     r"(?:with an?|an? gp|expecting|allergic to|setting up|getting (?:married|divorced)|"
     r"moving|learning|training|studying|working|living|staying|waiting for)\b)",
     re.IGNORECASE,

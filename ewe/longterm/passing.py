@@ -35,7 +35,11 @@ _TRIED = (
     r"(?:tried|restarted|rebooted|reinstalled|installed|updated|checked|double[- ]checked|cleared|reset|looked|"
     r"searched|followed|waited|contacted|emailed|phoned|noticed|sat on hold|read (?:that|about|the))"
 )
-_AT_WORK = r"(?:apps?|code|scripts?|tests?|build|programs?|functions?|query|server|page|screen|files?)"
+# Not the code of a door: "My gate code is 4471".
+_AT_WORK = (
+    r"(?:apps?|code(?! is \S*\d\S*[\s.!…]*$)|scripts?|tests?|build|programs?|functions?|query|server|page|screen|"
+    r"files?)"
+)
 _I = r"\b(?:I|we)(?: (?:only|just|also|still|even|really|honestly|did|do))?"
 _OUR = r"(?:my|our)"
 # "when I was twelve" only says when.
@@ -43,6 +47,7 @@ _NO_TIME = "".join(f"(?<!{word} )" for word in ("when", "since", "before", "whil
 _A_STATE = (
     r"(?:born|raised|brought|diagnosed|an?|the|my|our|vegan|vegetarian|married|pregnant|once|never|going|\w+ed)\b"
 )
+_FOR_LONG = r"(?:separating|divorcing|expecting|moving|emigrating|relocating|retiring|breastfeeding)"
 _FOR_A_DAY = r".* (?:for|by|on|in|at|before) (?:the|my|our|next|this|\w*day|\d|(?-i:[A-Z]))"
 _SKILL = r"(?:speak|read|write|play|swim|drive|ride|cook|sing|ski|dance|sew|knit|understand|only)\b"
 
@@ -66,7 +71,7 @@ _MOODS_OF_NOW = (
     rf"{_NO_TIME}{_I} was (?!{_A_STATE})",
     rf"^{_OUR} (?:\S+ ){{1,2}}(?:feels?|felt)\b|\balready[\s.!…]*$|^(?:\S+ ){{0,3}}(?:maybe|perhaps|probably)\b",
     rf"^{_OUR} (?:\S+ ){{1,3}}(?:was|were) {_ADVERBS}[a-z]+(?<!ed)[\s.!…]*$",
-    rf"{_I}(?: am|['’]m| are|['’]re)(?: not| still)* (?!\w+ing (?:in|up))\w+ing[\s.!…]*$",
+    rf"{_I}(?: am|['’]m| are|['’]re)(?: not| still)* (?!\w+ing (?:in|up)|{_FOR_LONG}\b)\w+ing[\s.!…]*$",
     rf"{_I} \w+ (?:again|in)[\s.!…]*$",
     r"\bis so \w+[\s.!…]*$|\bcan['’]t just\b|\bwould like (?:\w+ )?help\b|"
     r"\b(?:stuck|(?:sick|tired) of|being)\b(?! (?:a|able|at)\b)",

@@ -19,6 +19,16 @@ _ME_AND = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _SMALL_I = re.compile(r"(?<![\w.'’])i(?=[ '’])")
+# What asks to keep something in mind, or puts something right, in front of what is to be kept: "Remember that I ...".
+_KEEP = re.compile(
+    r"(?:^|(?<=[.!?\n]\s)|(?<=\n))(?:(?:ok(?:ay)?|hey|hi|also|and|btw|oh|no|sorry|please|pls|plz)[,!]? )*"
+    r"(?:remember|don['’]t forget|do not forget|(?:keep|bear) in mind|(?:make a |take )?note|just so you know|"
+    r"for future reference|correction|reminder|note to self|I meant(?: to say)?)(?: that\b)?[,:]? "
+    r"(?=(?:I|we)\b(?! (?:told|said|asked|mentioned))|"
+    r"(?:(?:my|our) (?:[^\W\d][\w'’-]* ){1,5}?|(?-i:[A-Z])[^\W\d]+ )"
+    r"(?:is|are|was|has|have|had|can|can['’]?t|lives?|works?|hates?|likes?|needs?)\b)",
+    re.IGNORECASE,
+)
 _INCHES = re.compile(r"(?<=\d)[\"”]")
 
 
@@ -26,6 +36,7 @@ def plainly_written(text: str) -> str:
     """A turn with the apostrophes and the capital I that people leave out when they type."""
     text = re.sub(r" & (?=[a-z])", " and ", text)
     text = _ME_AND.sub(lambda found: f"{_capital(found['who'] or found['name'])} and I", text)
+    text = _KEEP.sub("", text)
     text = _KINS.sub(r"\1's", text)
     return _SMALL_I.sub("I", _APOSTROPHES.sub(_with_apostrophe, _INCHES.sub("", text)))
 

@@ -48,6 +48,7 @@ _WAS = re.compile(
     r".*\b(?:did|was|were|had)\b"
 )
 _YEARS = range(1900, 2101)
+_AHEAD = 86400.0  # clocks differ, and a date without a zone may be tomorrow's
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "ten": 10}
 _DAYS = {"day": 1.0, "week": 7.0, "month": 30.4, "year": 365.25}
 
@@ -68,6 +69,10 @@ class Period:
     def looks_back(self) -> bool:
         """Whether it is all that was before a time."""
         return self.begin is None
+
+    def holds(self, at: float) -> bool:
+        """Whether a time lies in it; none does where an end is open."""
+        return self.begin is not None and self.end is not None and self.begin <= at < self.end
 
     def meets(self, valid_from: float | None, valid_until: float | None) -> bool:
         """Whether something that holds between two times, the end not included, holds for a part of it."""
@@ -145,6 +150,15 @@ def seconds(name: str, time: Time) -> float:
         return float(time) if _is_number(time) else seconds(name, datetime.fromisoformat(str(time)))
     except ValueError:
         raise InvalidRequestError(f"{name}: a time is an ISO date or seconds since 1970, got {time!r}") from None
+
+
+def check_told(at: float, now: float) -> None:
+    """Refuses a time at which something was said or written down that lies ahead: it would be newer than all else."""
+    if at > now + _AHEAD:
+        raise InvalidRequestError(
+            f"what was said or written down at {at:.15g} (seconds since 1970) lies in the future: give seconds, not "
+            "milliseconds, and say valid_from of what begins later"
+        )
 
 
 def _is_number(time: object) -> bool:

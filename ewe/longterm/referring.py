@@ -25,18 +25,22 @@ _EITHER = words_of(
     mate grandchild student lad rescue"""
 ) | {"year old"}
 _IT = words_of(
-    "car van bike motorbike laptop phone computer house flat apartment place garden boat oven boiler company school job"
+    """car van bike motorbike laptop phone computer house flat apartment place garden boat oven boiler company school
+    job number email address password passport birthday"""
 )
+_PET = r"(?:dog|cat|puppy|kitten|horse|rabbit|hamster|parrot|baby)"
 _KNOWN = "|".join(sorted(_HE | _SHE | _THEY | _EITHER | _IT, key=len, reverse=True))
 _NAMED = re.compile(
-    r"\b(?:(?:my|our) (?:[a-z-]+ ){0,2}?|the (?=(?:dog|cat|puppy|kitten|horse|rabbit|baby|twins)\b))"
+    r"\b(?:(?:my|our) (?:[a-z-]+ ){0,2}?|the (?=(?:dog|cat|puppy|kitten|horse|rabbit|baby|twins)\b)|"
+    rf"(?:(?<=got )|(?<=have )|(?<=adopted )|(?<=bought ))(?:an?|another|a new) (?={_PET}\b(?! and an?\b)))"
     rf"(?:ex-)?(?P<who>{_KNOWN}|(?:mother|father|sister|brother|son|daughter)[- ]in[- ]law)\b"
     r"(?!-)(?P<name> (?-i:[A-ZÀ-ÖØ-ÞĀ-Ž])[^\W\d_]+)?",
     re.IGNORECASE,
 )
 _PRONOUN = re.compile(
     r"^(?P<word>he|she|they|his|her|their|it(?=(?:['’]s| is| has) (?!an? (?:bit|lot|shame|pity|mess|pain|nightmare|"
-    r"long|good|great|nice|bad|big|real)\b)(?:an?|from|called|made|near|\d+)\b))(?P<short>['’](?:s|ll|re|ve|d))?\b",
+    r"long|good|great|nice|bad|big|real)\b)(?:an?|from|called|made|near|"
+    r"now (?:an?|\d|\S+@)|\d+|\S+@\S+)\b))(?P<short>['’](?:s|ll|re|ve|d))?\b",
     re.IGNORECASE,
 )
 _OBJECT = re.compile(
@@ -78,8 +82,11 @@ def _resolved(part: str, named: Mapping[str, str]) -> str:
 
 
 def _named(text: str) -> dict[str, str]:
-    """Who is named, with "the dog" as theirs."""
-    return {match["who"].lower(): re.sub("^the ", "my ", match[0]) for match in _NAMED.finditer(text)}
+    """Who is named, with "the dog" as theirs, and "a puppy" that they got."""
+    return {
+        match["who"].lower(): re.sub("^(?:the|an?|another)(?: new)? ", "my ", match[0])
+        for match in _NAMED.finditer(text)
+    }
 
 
 def _small(phrase: str) -> str:

@@ -24,6 +24,10 @@ _NOT_MEANT = re.compile(
     re.IGNORECASE,
 )
 _ROLE = re.compile(rf"{_ASKS}(?:pretend|imagine|suppose|assume|say|act|play|role-?play)\b", re.IGNORECASE)
+# Where the speaker's name is nobody else's: in an address, and in a whole name ("My name is Ann Berg").
+_OWN_NAME = re.compile(
+    r"\S*[@/]\S*|\bwww\.\S+|^[Mm]y (?:full |real |whole )?name(?: is|['’]s) [A-Z]\S*(?: [A-Z]\S*)+(?=[\s.!]*$)"
+)
 _SPEECH = re.compile(r"[\"“«][^\"“”«»]*[\"”»]?")
 _I = re.compile(r"\b(?:i|i'm|me|my|mine|we|our|us)\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"\b([A-Z]\w*|type|class|phase|stage|part|level|grade|chapter) I\b(?!['’])")
@@ -117,7 +121,9 @@ def in_third_person(sentence: str, speaker: str, of_somebody: bool = False) -> s
     """
     plain = _OPENING.sub("", " ".join(sentence.split()))
     spoken = words(_STATES.sub("America", plain))
-    is_another = set(words(speaker)) <= set(spoken)  # somebody else of this name: "Ann told me"
+    is_another = set(words(speaker)) <= set(
+        words(_OWN_NAME.sub(" ", plain))
+    )  # somebody else of this name: "Ann told me"
     if is_another or _DOUBTFUL.search(plain) or _has_a_number(plain):
         return ""
     if not (of_somebody and _YOU.isdisjoint(spoken)) and not _tells(spoken):

@@ -10,6 +10,7 @@ from ewe.longterm.change.change_search import Read, duplicate_of, older_statemen
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.memory_search import MemorySearch, visible
 from ewe.longterm.neighbouring import key_of, neighbours
+from ewe.longterm.query_time import check_told
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.contradictions import (
     MOST_NEIGHBOURS,
@@ -137,6 +138,7 @@ class MemoryWriter:
     def _added(self, new: Memory, evidence: Sequence[str] = (), contradicts: Sequence[str] = ()) -> Memory:
         """As `add`, without vectors; new: its id and veracity do not count."""
         content, created_at = " ".join(new.content.split()), new.created_at or self._clock()
+        check_told(max(created_at, new.said_at), self._clock())
         new = replace(new, id=_id_of(content), content=content, created_at=created_at)
         memory, there = self._known(replace(new, observed_at=new.said_at), contradicts)
         rounds, related = 0, list[Relation]()

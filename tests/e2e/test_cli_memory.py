@@ -370,6 +370,7 @@ def test_dates_are_kept_and_the_past_can_be_asked_for(store: Path) -> None:
     listed = json.loads(done("list", store, *ann[:2], "--as-of", "2024-05-01", "--json"))["memories"]
     assert [one["id"] for one in listed] == [old]
     assert done("list", store, *ann[:2], "--as-of", "2024-05-01").startswith("user ann: 1\n")
+    assert "fact of 2023-02-01" in done("list", store, *ann[:2])  # when it was said, not when it was written down
     shown = json.loads(done("show", store, old, *ann[:2], "--as-of", "2024-05-01", "--json"))["memory"]
     assert (shown["content"], shown["created_at"]) == ("I live in Rome", 1677628800.0)
     gone = ewe("show", store, new, *ann[:2], "--as-of", "2024-05-01")

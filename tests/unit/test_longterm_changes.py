@@ -51,7 +51,7 @@ def memories(store: MemoryStore) -> MemoryService:
         ("I take 20 mg of the statin.", "They raised the statin to 40 mg."),
         ("I weigh 90 kilos.", "I'm down to 83 kilos."),
         pytest.param("I take the bus to work.", "I switched to the bike.", marks=MISSED),
-        pytest.param("My phone number is 0170 555 123.", "My phone number is 0170 555 987.", marks=MISSED),
+        ("My phone number is 0170 555 123.", "My phone number is 0170 555 987."),
         pytest.param("I prefer tea in the morning.", "I prefer coffee in the morning.", marks=MISSED),
         pytest.param("My wife's six months pregnant.", "The baby slept five hours last night.", marks=MISSED),
         ("I eat meat every day.", "Since that film I am vegetarian."),
@@ -301,12 +301,19 @@ def test_changes_are_read_without_the_judge(store: MemoryStore) -> None:
     assert [gone.memory.content for gone in memories.superseded(ANN)] == [PORTO]
 
 
+def test_a_denial_is_no_repetition_of_a_plan(memories: MemoryService) -> None:
+    plan = memories.add("I might move to York.", ANN, ME)
+    denial = memories.add("I'm not moving to York.", ANN, ME)
+    assert denial.content == "I'm not moving to York."
+    assert denial.id != plan.id
+
+
 def test_a_history_of_changes_can_be_told_in_any_order(memories: MemoryService) -> None:
-    new = memories.add("I moved to Bergen.", ANN, ME, observed_at=3 * DAY)
-    first = memories.add("I live in Porto.", ANN, ME, observed_at=1 * DAY)
-    between = memories.add("I live in Rome now.", ANN, ME, observed_at=2 * DAY)
+    new = memories.add("I moved to Bergen.", ANN, ME, observed_at=DAY)
+    first = memories.add("I live in Porto.", ANN, ME, observed_at=DAY / 4)
+    between = memories.add("I live in Rome now.", ANN, ME, observed_at=DAY / 2)
     ends = {one.id: (one.valid_from, one.valid_until) for one in memories.store.scan([ANN])}
-    assert ends == {first.id: (None, 2 * DAY), between.id: (2 * DAY, 3 * DAY), new.id: (3 * DAY, None)}
+    assert ends == {first.id: (None, DAY / 2), between.id: (DAY / 2, DAY), new.id: (DAY, None)}
     assert between.supersedes == (first.id,)
 
 

@@ -36,6 +36,31 @@ from ewe.longterm.rule_facts import facts_by_rules
         ("I run Ubuntu 22.04 and suspend hasn't worked for weeks.", ["Ann runs Ubuntu 22.04."]),
         ("I had an emergency section so I can't drive.", ["Ann had an emergency section.", "Ann can't drive."]),
         ("I can sew and Fatima knows everyone.", ["Ann can sew."]),
+        # What is asked to be kept in mind, and what is put right.
+        ("Remember that my gate code is 4471#.", ["Ann's gate code is 4471#."]),
+        ("My code is 200 lines long and my code is broken.", []),
+        ("Please remember: I'm lactose intolerant.", ["Ann is lactose intolerant."]),
+        ("Don't forget that Elsa can't eat peanuts.", ["Elsa can't eat peanuts."]),
+        ("Sorry, I meant my son Ben is 10.", ["Ann's son Ben is 10."]),
+        ("Remember when I lived in Ulm? Remember to buy milk. Don't forget my birthday.", []),
+        ("Remember I told you about Ulm.", []),
+        # What is said of oneself as of others, and of two.
+        ("I'm allergic to cats too.", ["Ann is allergic to cats."]),
+        ("I do too.", []),
+        ("Tomas and I are separating.", ["Tomas and Ann are separating."]),
+        ("Tomas lost his job at Volvo.", ["Tomas lost his job at Volvo."]),
+        ("Viggo turned 4.", ["Viggo turned 4."]),
+        ("Actually, Viggo is 4, not 3.", ["Viggo is 4."]),
+        ("Python is 3 times slower.", []),
+        ("Elsa can't have peanuts.", ["Elsa can't have peanuts."]),
+        # An address may hold the speaker's name.
+        ("My email is ann.berg@example.org", ["Ann's email is ann.berg@example.org."]),
+        ("My name is Ann Berg.", ["Ann's name is Ann Berg."]),
+        ("My friend Ann told me that I snore.", []),
+        # What "it" and "her" are, of what was just named.
+        ("My number changed, it's 555-0142 now.", ["Ann's number changed.", "Ann's number is 555-0142 now."]),
+        ("We got a puppy! Her name is Luna.", ["Ann and others got a puppy.", "Ann's puppy's name is Luna."]),
+        ("We have a dog and a cat. He is 3.", ["Ann and others have a dog and a cat."]),
         # Whose is whose.
         ("My ex-wife kept the dog. She's moving to Ulm.", ["Ann's ex-wife kept the dog."]),
         ("My son lost the match. He's lost his job.", ["Ann's son lost the match.", "Ann's son has lost his job."]),

@@ -457,3 +457,9 @@ def test_addresses_name_one_memory(user: str, agent: str, memory_id: str) -> Non
 def test_other_ids_are_no_memories(other: str) -> None:
     with pytest.raises(InvalidRequestError):
         scope_and_id(other)
+
+
+def test_lives_is_a_form_of_live(store: MemoryStore) -> None:
+    store.add([Memory("m0", "Ann lives in Bergen.", scope=ANN), Memory("m1", "Ann likes tea.", scope=ANN)])
+    [hits] = MemorySearch(store).search(["Where does she live?"], [ANN], 5)
+    assert [hit.memory.id for hit in hits] == ["m0"]

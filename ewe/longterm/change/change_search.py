@@ -20,7 +20,8 @@ WORDS = 0.02
 NEAR = 0.1
 """How close a statement must be to be read."""
 _JOINING = FUNCTION_WORDS | words_of("work works working worked employed live lives living")
-
+_DENYING = words_of("no not never none nobody nothing neither nor cannot without hardly")
+_DOUBTING = words_of("might may could would should maybe perhaps probably if unless")
 
 Read = dict[int, tuple[Statement, Stance]]
 """Statements that were read beside a new memory, by number, the closest first, and how it stands to each."""
@@ -74,8 +75,16 @@ def says_again(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> list[M
     return [
         other
         for other in again
-        if _content(memory.content) <= _content(other.content) and not _is_done(memory.content, other.content)
+        if _content(memory.content) <= _content(other.content)
+        and not _is_done(memory.content, other.content)
+        and _meant(memory.content) == _meant(other.content)
     ]
+
+
+def _meant(text: str) -> tuple[bool, frozenset[str]]:
+    """Whether a statement denies, and by which words it only may be so: "I might move" is not "I'm not moving"."""
+    told = words(text.replace("’", "'"))
+    return any(word in _DENYING or word.endswith("n't") for word in told), _DOUBTING.intersection(told)
 
 
 def _is_done(newer: str, older: str) -> bool:

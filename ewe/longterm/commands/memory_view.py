@@ -109,7 +109,7 @@ def show_stats(values: Mapping[str, Any], as_json: bool) -> None:
 
 def _about(memory: Memory) -> str:
     until = "" if memory.valid_until is None else f", until {_time(memory.valid_until)}"
-    kind = f"{clean(memory.kind)} of {_time(memory.updated_at)}{until}"
+    kind = f"{clean(memory.kind)} of {_time(memory.said_at)}{until}"
     return f"{clean(memory.id)}, {kind}, veracity {memory.veracity:.2f}"
 
 

@@ -23,7 +23,8 @@ _SUBJECT_WORDS = 2
 
 # Said of a change, and no part of what is said.
 _NOW = re.compile(
-    r"\b((?<!\bfor )now|nowadays|currently|any ?more|any longer|no longer|these days|after all|instead)\b"
+    r"\b((?<!\bfor )now|nowadays|currently|any ?more|any longer|no longer|these days|after all|instead|"
+    r"new(?= (?:\w+ )?(?:number|address|code|pin)\b))\b"
 )
 _NOT = re.compile(
     r"\b(?:(?:do|does)(?:n['’]t| not)|not|never|no longer|no(?![,.])|nobody|none|cannot|without|hardly)\b|n['’]t\b"
@@ -47,6 +48,9 @@ _MANY = words_of(
 _BESIDE_ONE = words_of("in on at from by called named due now the")
 # What a thing has one of, whatever it is: the words that name an attribute.
 _ATTRIBUTE = words_of("favourite favorite name colour color age size height weight status job mood type of")
+# These too, however many groups of digits it has: 0113 496 0001.
+_ADDRESSES = words_of("number address code pin postcode iban")
+_DIGIT = re.compile(r"\d")
 _BE = words_of("am is are")
 _ARTICLES = words_of("a an any")
 _PREPOSITIONS = words_of("to of at with about for")
@@ -151,6 +155,8 @@ def _is_one(subject: list[str], between: list[str], values: tuple[list[str], lis
     """Whether of what somebody or something "is" there is but one: not of trades, qualities and likings."""
     if between[-1:] in (["a"], ["an"]) or any(map(_is_a_kind, values)):
         return False  # a teacher can be a father as well
+    if not _ADDRESSES.isdisjoint(subject) and all(_DIGIT.search(" ".join(value)) for value in values):
+        return True
     if between:
         return _BESIDE_ONE.issuperset(between)
     return not _ATTRIBUTE.isdisjoint(subject) or all(_is_number(value[0]) for value in values)

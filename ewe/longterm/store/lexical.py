@@ -19,7 +19,7 @@ _CANDIDATES = 256
 _FAINT = 0.2  # tuned on three of the conversations of benchmarks/longterm_locomo.py
 _SEEK = 4  # postings that are read one after the other in the time that it takes to look one up
 _MOST_WORDS = 64  # of a query, the rarest; a whole page as a query finds what its telling words find
-_PROBE = "Čapek's 1,904 well-known robots don't dream of 3.5 electric sheep. 東京に住む。 กรุงเทพ"
+_PROBE = "Čapek's 1,904 well-known robots don't dream of 3.5 electric sheep: who lives? 東京に住む。 กรุงเทพ"
 
 _Word = tuple[bool, int, list[int]]  # whether it is faint, in how many memories it is, and its number in each scope
 
@@ -207,5 +207,5 @@ def _tokenizer_digest() -> str:
 
 
 def terms(text: str) -> list[str]:
-    """The stems of a text's words."""
-    return [stem(word) for word in words(text)]
+    """The stems of a text's words; "lives" is told of people who live somewhere, hardly ever of lives."""
+    return [stem("live" if word == "lives" else word) for word in words(text)]

@@ -155,7 +155,10 @@ def lock_for_writing(folder: Path) -> BinaryIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
-        raise DatastoreError(f"another process is writing to {folder}: wait until it has ended") from error
+        raise DatastoreError(
+            f"another process is writing to {folder}, or this one opened it twice: wait until it has ended, or use the "
+            "one that is open"
+        ) from error
     return file
 
 
@@ -179,6 +182,8 @@ def sqlite_errors(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:  # SQLite's message quotes a name that is no text any more
         raise DatastoreError(f"{path}: {_ADVICE[sqlite3.SQLITE_CORRUPT]} ({error})") from error
     except sqlite3.Error as error:
+        if isinstance(error, sqlite3.ProgrammingError) and "closed database" in str(error):
+            raise DatastoreError(f"{path} was closed: open it again") from error
         code = getattr(error, "sqlite_errorcode", None)
         advice = _ADVICE.get(code & 0xFF, "") if code is not None else ""
         raise DatastoreError(f"{path}: {advice or 'unexpected error'} ({error})") from error
