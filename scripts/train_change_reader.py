@@ -1,8 +1,8 @@
 """Trains what notices that a newer statement changes an older one: the finder, and the reader.
 
 Run by hand: `PYTHONPATH=. python scripts/train_change_reader.py`, a quarter of an hour an epoch on two cores. After
-every epoch finder, reader and figures on what is kept apart (the last tenth of each file of pairs, one history in
-eight) are in the run's folder. Then `--export` writes the package's files.
+every epoch finder, reader and figures on what is kept apart (the last tenth of each file of pairs, one history and one
+profile in eight) are in the run's folder. Then `--export` writes the package's files.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from change_training.reader_training import (
     build_optimizer,
     drawn,
     from_histories,
+    from_profiles,
     train_epoch,
 )
 from change_training.statements import (
@@ -34,6 +35,7 @@ from change_training.statements import (
     Statements,
     benchmark_pairs,
     histories,
+    profiles,
     small_talk,
     written_pairs,
 )
@@ -45,7 +47,7 @@ from ewe.longterm.change.change_search import MOST_READ
 from ewe.verification.judges.checkpoints import builtin_path
 
 _VALUE_PAIRS = 700  # per epoch
-_KEPT_APART = 8  # one history in so many
+_KEPT_APART = 8  # one history or profile in so many
 # Chosen on what is kept apart and on one conversation of LoCoMo (two for facts), in which nearly nothing changes.
 _THRESHOLDS = {"again": 0.5, "changed": {"statement": 0.9, "turn": 0.94, "fact": 0.96}}
 _SHARES = {"changed": 0.03, "again": 0.02}  # of what holds side by side, the share that may be taken for it
@@ -73,6 +75,9 @@ class Material:
         self.kept_pairs = [pair for pair in written if pair.older in kept]
         self.histories = [one for number, one in enumerate(told) if number % _KEPT_APART]
         self.kept_histories = told[::_KEPT_APART]
+        found = profiles()
+        self.profiles = [one for number, one in enumerate(found) if number % _KEPT_APART]
+        self.kept_profiles = [pair for one in found[::_KEPT_APART] for pair in one]
         self.talk = small_talk()
 
     def finder(self) -> Finder:
@@ -120,6 +125,7 @@ def train(args: argparse.Namespace) -> None:
     for epoch in range(args.epochs):
         told = from_histories(material.histories, apart, random) + beside_others(material.pairs, close, random)
         told += as_facts(told + material.pairs, random) + value_pairs(_VALUE_PAIRS, random)
+        told += from_profiles(material.profiles, random)
         rows = drawn(material.pairs + told, material.talk, random)
         loss = train_epoch(reader, optimizer, rows, epoch / args.epochs, 1 / args.epochs)
         reader.export(folder / "reader.safetensors")
@@ -134,7 +140,7 @@ def figures(reader: ReaderModel, material: Material, finder: Finder) -> dict[str
     """Of what was kept apart: the shares found while few of what is apart are taken for it, and from where."""
     shown = [pair for one in material.kept_histories for pair in closest(finder, one)]
     found: dict[str, float] = {}
-    for name, pairs in (("pairs", material.kept_pairs), ("histories", shown)):
+    for name, pairs in (("pairs", material.kept_pairs), ("histories", shown), ("profiles", material.kept_profiles)):
         if pairs:
             scores, labels = reader.probabilities(pairs), np.array([pair.label for pair in pairs])
             for label, word in ((CHANGED, "changed"), (AGAIN, "again")):

@@ -15,7 +15,7 @@ from ewe.verification.judges.protocol import SUPPORTED
 MODEL = Path(__file__).parent / "omission_model"
 MAX_TOKENS = 256
 """Of sentence and claim together; of longer sentences the beginning is read."""
-_STILL_SAID = 0.7  # The probability from which on what is left out does not matter.
+_STILL_SAID = 0.8  # The probability from which on what is left out does not matter.
 
 
 def still_said(pairs: Sequence[tuple[str, str]]) -> list[bool]:

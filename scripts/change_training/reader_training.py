@@ -151,6 +151,15 @@ def from_histories(found: Sequence[Statements], closest: dict[str, list[Pair]], 
     return rows
 
 
+def from_profiles(found: Sequence[Sequence[Pair]], random: Random) -> list[Pair]:
+    """Of each profile all pairs that are not apart, and twice as many of those that are."""
+    rows = []
+    for pairs in found:
+        told = [pair for pair in pairs if pair.label != APART]
+        rows += told + random.sample([pair for pair in pairs if pair.label == APART], 2 * len(told))
+    return rows
+
+
 def as_facts(pairs: Sequence[Pair], random: Random) -> list[Pair]:
     """The pairs in the words of the facts that rules take from both statements, told of somebody by name.
 

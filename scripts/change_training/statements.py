@@ -3,7 +3,9 @@
 `written/` holds pairs (`pairs_*.jsonl`: topic, kind, older, newer), contrast sets (`sets_*.jsonl`: one older statement,
 six newer ones), `small_talk.txt`, and histories (`histories_*.jsonl`: what one person tells over a year or two, with
 the places of the pairs in which the later statement ends the earlier one or says it again; all other pairs hold side by
-side). The pairs for tuning of `benchmarks/longterm_changes.py` are taken, too; those for reporting never are.
+side), and profiles (`profiles.jsonl`: facts about one person or company that hold side by side, each with two later
+statements that end it alone, but for the facts named in `goes_with`, and one that says it again). The pairs for tuning
+of `benchmarks/longterm_changes.py` are taken, too; those for reporting never are.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,24 @@ def histories(folder: Path = WRITTEN) -> list[Statements]:
         for path in sorted(folder.glob("histories_*.jsonl"))
         for number, row in enumerate(_rows(path))
     ]
+
+
+def profiles(folder: Path = WRITTEN) -> list[list[Pair]]:
+    """Per profile the pairs of its facts, and of each with what ends or repeats it or another."""
+    return [
+        list(_profile_pairs(row["facts"], f"profiles:{number}"))
+        for number, row in enumerate(_rows(folder / "profiles.jsonl"))
+    ]
+
+
+def _profile_pairs(facts: list[dict[str, Any]], group: str) -> Iterator[Pair]:
+    for one in facts:
+        yield from (Pair(one["fact"], text, CHANGED, group) for text in one["changed"])
+        yield Pair(one["fact"], one["again"], AGAIN, group)
+    for (place, one), (other_place, other) in permutations(enumerate(facts), 2):
+        yield Pair(one["fact"], other["fact"], APART, group)
+        if place not in other["goes_with"] and other_place not in one["goes_with"]:
+            yield from (Pair(one["fact"], text, APART, group) for text in other["changed"])
 
 
 def _places(row: dict[str, Any]) -> dict[tuple[int, int], int]:
