@@ -26,21 +26,21 @@ class AsyncLLM:
     async def generate(
         self,
         prompt: Prompt,
-        params: SamplingParams | None = None,
+        sampling_params: SamplingParams | None = None,
         documents: Sequence[Document] | None = None,
         memory: MemoryOptions | None = None,
         adapter: str = "",
         closed_world: bool | None = None,
     ) -> list[Generation]:
         """The `n` answers to one prompt; raises as LLM.generate does."""
-        chosen = params or SamplingParams()
+        chosen = sampling_params or SamplingParams()
         request = Request(prompt, chosen, documents, memory=memory, adapter=adapter, closed_world=closed_world)
         return await self._run([request])
 
     async def chat(
         self,
         messages: Conversation | Sequence[Conversation],
-        params: SamplingParams | Sequence[SamplingParams] | None = None,
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
         documents: Sequence[Document] | None = None,
         memory: MemoryOptions | None = None,
         tools: Sequence[Mapping[str, Any]] | None = None,
@@ -53,7 +53,7 @@ class AsyncLLM:
         """Answers to one conversation or many, in order, as LLM.chat gives them."""
         use = self.llm.tool_use(tools, tool_choice)
         requests = self.llm.chat_requests(
-            messages, params, documents, memory, use, adapter, closed_world, thinking, continue_final_message
+            messages, sampling_params, documents, memory, use, adapter, closed_world, thinking, continue_final_message
         )
         answers = await self._run(requests)
         return answers if use is None else [use.read(answer) for answer in answers]
@@ -61,7 +61,7 @@ class AsyncLLM:
     async def stream(
         self,
         prompt: Prompt,
-        params: SamplingParams | None = None,
+        sampling_params: SamplingParams | None = None,
         documents: Sequence[Document] | None = None,
         add_special_tokens: bool = True,
         question: str = "",
@@ -79,7 +79,7 @@ class AsyncLLM:
 
         listener = partial(_post, loop, events)
         request = stream_request(
-            prompt, params, listener, documents=documents, question=question, memory=memory,
+            prompt, sampling_params, listener, documents=documents, question=question, memory=memory,
             add_special_tokens=add_special_tokens, adapter=adapter, closed_world=closed_world,
         )  # fmt: skip
         sequence = self.llm.client.build(request)

@@ -23,7 +23,7 @@ from ewe.text.tool_calls.tools import ToolChoice, ToolRequest
 from ewe.text.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
 from ewe.types.protocols import Memories, Retriever, Verifier
-from ewe.types.sampling_params import SamplingParams
+from ewe.types.sampling_params import SamplingParams, check_no_bar
 
 if TYPE_CHECKING:
     from ewe.engine.answer_text.stream_events import StreamEvent
@@ -84,33 +84,35 @@ class LLM(ChatPrompts):
     def generate(
         self,
         prompts: Prompt | Sequence[Prompt],
-        params: SamplingParams | Sequence[SamplingParams] | None = None,
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
         documents: Sequence[Document] | None = None,
         on_result: Callable[[int, Generation], None] | None = None,
         memory: MemoryOptions | None = None,
         adapter: str = "",
         closed_world: bool | None = None,
+        use_tqdm: bool = False,
     ) -> list[Generation]:
         """Answers to one prompt or many, in order; with n > 1 a prompt's answers follow each other.
 
-        prompts: strings or token ids. params: one for all or one per prompt. documents: texts or passages that fill the
-        memory of every prompt at the start. on_result: called with the prompt's number and each answer as it finishes.
-        memory: whose long-term memories they may use; None: those that the settings name. adapter: the name of a LoRA
-        adapter of `model.adapters`; empty for none. closed_world: whether what the datastore does not bear is refuted
-        as unsupported; None: as `feedback.closed_world` says. Raises InvalidRequestError before anything is computed.
+        prompts: strings or token ids. sampling_params: one for all or one per prompt. documents: texts or passages that
+        fill the memory of every prompt at the start. on_result: called with the prompt's number and each answer as it
+        finishes. memory: whose long-term memories they may use; None: those that the settings name. adapter: the name
+        of a LoRA adapter of `model.adapters`; empty for none. closed_world: whether what the datastore does not bear is
+        refuted as unsupported; None: as `feedback.closed_world` says. use_tqdm: only False, as in programs for vLLM.
+        Raises InvalidRequestError before anything is computed.
         """
+        check_no_bar(use_tqdm)
         listed = as_prompts(prompts)
-        jobs = zip(listed, as_params(params, len(listed)), strict=True)
         requests = [
             Request(prompt, own, documents, memory=memory, adapter=adapter, closed_world=closed_world)
-            for prompt, own in jobs
+            for prompt, own in zip(listed, as_params(sampling_params, len(listed)), strict=True)
         ]
         return self.client.run(requests, on_result)
 
     def chat(
         self,
         messages: Conversation | Sequence[Conversation],
-        params: SamplingParams | Sequence[SamplingParams] | None = None,
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
         documents: Sequence[Document] | None = None,
         on_result: Callable[[int, Generation], None] | None = None,
         memory: MemoryOptions | None = None,
@@ -120,21 +122,23 @@ class LLM(ChatPrompts):
         closed_world: bool | None = None,
         thinking: bool | None = None,
         continue_final_message: bool = False,
+        use_tqdm: bool = False,
     ) -> list[Generation]:
         """Answers to one conversation or many, in order, as `generate` gives them.
 
         messages: [{"role": ..., "content": ...}, ...], or a list of such lists; each goes through the model's chat
-        template. params: one for all or one per conversation. tools, tool_choice: functions that may be called, in
-        OpenAI's form; answers then have `tool_calls`. thinking: whether a model that can reason before it answers does
-        (`Generation.reasoning`; never where the answer must be JSON or a call); None: as `model.thinking` says.
+        template. sampling_params: one for all or one per conversation. tools, tool_choice: functions that may be
+        called, in OpenAI's form; answers then have `tool_calls`. thinking: whether a model that can reason before it
+        answers does (`Generation.reasoning`; never where the answer must be JSON or a call); None: as `model.thinking`.
         continue_final_message: whether the last message, the assistant's, begins the answer; what stands there is not
         checked, but for the sentence that goes on. The rest is as in `generate`. Retrieval and verification are told
         the user's last message, without the template's control text. Raises InvalidRequestError before anything is
         computed.
         """
+        check_no_bar(use_tqdm)
         use = self.tool_use(tools, tool_choice)
         requests = self.chat_requests(
-            messages, params, documents, memory, use, adapter, closed_world, thinking, continue_final_message
+            messages, sampling_params, documents, memory, use, adapter, closed_world, thinking, continue_final_message
         )
         if use is None:
             return self.client.run(requests, on_result)
@@ -200,7 +204,7 @@ class LLM(ChatPrompts):
     def stream(
         self,
         prompt: Prompt,
-        params: SamplingParams | None = None,
+        sampling_params: SamplingParams | None = None,
         documents: Sequence[Document] | None = None,
         add_special_tokens: bool = True,
         question: str = "",
@@ -215,7 +219,7 @@ class LLM(ChatPrompts):
         """
         events: queue.SimpleQueue[StreamEvent | EngineDeadError] = queue.SimpleQueue()
         request = stream_request(
-            prompt, params, events.put, documents=documents, question=question, memory=memory,
+            prompt, sampling_params, events.put, documents=documents, question=question, memory=memory,
             add_special_tokens=add_special_tokens, adapter=adapter, closed_world=closed_world,
         )  # fmt: skip
         return self.client.events(self.client.build(request), events)

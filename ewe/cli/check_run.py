@@ -24,6 +24,7 @@ from ewe.types.protocols import Verifier
 LARGEST_TEXT = 256 << 20
 """Bytes; a larger file is refused, because verdicts and evidence of all its sentences are held until it is done."""
 STDIN = "-"
+_DOCUMENTS = (".docx", ".pptx", ".xlsx", ".pdf", ".html", ".htm", ".eml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,14 @@ def read_texts(source: str, prompt: str = "", encoding: str | None = None) -> It
     """The texts of one file, or of standard input for "-".
 
     A file that ends in .jsonl holds one object per line: "text", perhaps "prompt" and "id", as `ewe generate` writes
-    them. Any other file is one text. encoding: None takes UTF-8, or what the file's mark says. Raises
-    InvalidRequestError naming the file for what cannot be read, is too large, binary, mis-encoded or empty.
+    them. Any other file is one text; of `_DOCUMENTS` it is what a datastore reads in them. encoding: None takes UTF-8,
+    or what the file's mark says. Raises InvalidRequestError naming the file for what cannot be read, is too large,
+    binary, mis-encoded or empty.
     """
-    text = _decode(_read(source), source, encoding)
+    if source != STDIN and Path(source).suffix.lower() in _DOCUMENTS:
+        text = _text_of_document(source)
+    else:
+        text = _decode(_read(source), source, encoding)
     if source.endswith(".jsonl"):
         yield from _objects(text, source, prompt)
         return
@@ -74,17 +79,33 @@ def _read(source: str) -> bytes:
     return data
 
 
+def _text_of_document(source: str) -> str:
+    from ewe.retrieval.ingest.documents import Document, Problem, ReadOptions, SourceFile
+    from ewe.retrieval.ingest.files import KINDS
+    from ewe.retrieval.ingest.readers import read_blocks, read_documents
+
+    reading, path = ReadOptions(), Path(source)
+    texts: list[str] = []
+    for block in read_blocks(SourceFile(path, source, KINDS[path.suffix.lower()]), reading):
+        for found in [block] if isinstance(block, Problem) else read_documents(block, reading):
+            if isinstance(found, Problem):
+                raise InvalidRequestError(f"cannot check {found}")
+            texts += [found.text] if isinstance(found, Document) else []
+    return "\n\n".join(text.strip() for text in texts)
+
+
 def _decode(data: bytes, source: str, encoding: str | None) -> str:
     from ewe.retrieval.ingest.documents import UnreadableError
     from ewe.retrieval.ingest.files import check_encoding, decode
 
     check_encoding(encoding)
     if data.startswith(b"%PDF-"):
-        raise InvalidRequestError(f"{_named(source)} is a PDF: turn it into text first")
+        raise InvalidRequestError(f"{_named(source)} is a PDF: give it as a file whose name ends in .pdf")
     try:
         return decode(data, encoding)
     except UnreadableError as error:
-        raise InvalidRequestError(f"cannot check {_named(source)}: {error}") from error
+        others = f"; documents can be {', '.join(_DOCUMENTS)}" if "binary" in str(error) else ""
+        raise InvalidRequestError(f"cannot check {_named(source)}: {error}{others}") from error
 
 
 def _objects(text: str, source: str, prompt: str) -> Iterator[NamedText]:

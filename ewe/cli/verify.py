@@ -26,7 +26,7 @@ def verify(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE", help="Texts, or .jsonl files with one per line; - or nothing reads standard input."
+            metavar="FILE", help="Texts, documents, .jsonl files with a text per line; - or nothing: standard input."
         ),
     ] = None,
     datastore: Annotated[

@@ -197,7 +197,7 @@ def as_params(
 
 
 def _not_params(given: object) -> InvalidRequestError:
-    return InvalidRequestError(f"params must be SamplingParams, or a list of them, got {type(given).__name__}")
+    return InvalidRequestError(f"sampling_params must be SamplingParams, or a list of them, got {type(given).__name__}")
 
 
 def has_grammar(tools: ToolUse | None, *forms: object) -> bool:

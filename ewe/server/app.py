@@ -13,7 +13,7 @@ from ewe.config.addons import longterm
 from ewe.errors import ConfigError
 from ewe.llm import LLM
 from ewe.server import VERSION, operation, verify_text
-from ewe.server.anthropic_cohere import anthropic_messages, cohere_chat, cohere_embed
+from ewe.server.anthropic_cohere import anthropic_messages, cohere_chat, cohere_embed, cohere_tokens
 from ewe.server.batch import batches
 from ewe.server.batch.batch_runner import BatchRunner
 from ewe.server.batch.batch_store import BatchStore
@@ -46,6 +46,7 @@ _ROUTERS = (
             cohere_chat,
             embed_rerank,
             cohere_embed,
+            cohere_tokens,
         )
     ),
     operation.tokens_router,

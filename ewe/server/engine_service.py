@@ -212,11 +212,11 @@ class Service:
         observers: list[RunObserver] = [RunMeter(self.metrics)]
         if self._tracing is not None:
             observers.append(self._tracing.of_run(request.headers))
-        body = order.body
+        body, tenant = order.body, tenant_of(request.scope)
         own_deadline = (body.ewe.deadline_s or self.settings.deadline) < self.settings.deadline
         # Who waits for the whole answer hears of no event before its end.
         events = requested_events(body.ewe) if body.stream else frozenset()
-        return Run(self.engine, self._bridge_here(), events, observers, leave, own_deadline, tenant_of(request.scope))
+        return Run(self.engine, self._bridge_here(), events, observers, leave, own_deadline, tenant, order.only_prompts)
 
     def _bridge_here(self) -> EventLoopBridge[EngineMessage]:
         """The bridge to the event loop that runs."""

@@ -20,28 +20,47 @@ def as_conversations(messages: Conversation | Sequence[Conversation]) -> list[Co
 
 
 def check_conversation(messages: Any, name: str = "messages", continues: bool = False) -> Conversation:
-    """The messages as they are; raises InvalidRequestError, calling them `name`, if they are no conversation.
+    """The messages, each with one text; raises InvalidRequestError, calling them `name`, if they are no conversation.
 
-    continues: whether the last one is to be gone on with.
+    A content may be a list of parts, as OpenAI's clients send it. continues: whether the last message is to be gone on
+    with.
     """
     if not _is_list(messages):
         raise InvalidRequestError(f"{name} must be a list, {_EXPECTED}, got {_kind(messages)}")
     if not messages:
         raise InvalidRequestError(f"{name} is empty: give at least one message, {_EXPECTED}")
-    for index, message in enumerate(messages):
-        if not isinstance(message, Mapping):
-            raise InvalidRequestError(f"{name}[{index}] must be a message as in {_EXPECTED}, got {_kind(message)}")
-        for key in ("role", "content"):
-            if key == "content" and message.get("tool_calls") and message.get("content") is None:
-                continue  # a model that calls tools need not say anything
-            if not isinstance(message.get(key), str):
-                raise InvalidRequestError(
-                    f'{name}[{index}] must have a text under "{key}", as in {_EXPECTED}, got {_kind(message.get(key))}'
-                )
+    checked = [_checked_message(message, f"{name}[{index}]") for index, message in enumerate(messages)]
     if continues:
-        _check_begun(messages[-1])
-    checked: Conversation = messages
+        _check_begun(checked[-1])
     return checked
+
+
+def _checked_message(given: Any, name: str) -> Message:
+    if not isinstance(given, Mapping):
+        raise InvalidRequestError(f"{name} must be a message as in {_EXPECTED}, got {_kind(given)}")
+    message: Message = given
+    content = message.get("content")
+    if content and _is_list(content):
+        texts = [_text_of(part, f"{name}: content[{place}]") for place, part in enumerate(content)]
+        message = {**message, "content": "\n".join(texts)}  # as the server joins them
+    for key in ("role", "content"):
+        if key == "content" and message.get("tool_calls") and message.get("content") is None:
+            continue  # a model that calls tools need not say anything
+        if not isinstance(message.get(key), str):
+            raise InvalidRequestError(
+                f'{name} must have a text under "{key}", as in {_EXPECTED}, got {_kind(message.get(key))}'
+            )
+    return message
+
+
+def _text_of(part: Any, name: str) -> str:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    text = part.get(kind) if kind in ("text", "refusal") else None
+    if not isinstance(text, str):
+        raise InvalidRequestError(
+            f'{name} must be a text, {{"type": "text", "text": "a text"}}, got {_kind(part) if kind is None else kind}'
+        )
+    return text
 
 
 def _check_begun(message: Message) -> None:

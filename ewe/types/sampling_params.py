@@ -21,6 +21,11 @@ _KINDS: Mapping[Any, tuple[type, str]] = {
 MemoryScope = Literal["all", "own", "shared", "none"]
 
 
+def check_no_bar(use_tqdm: object) -> None:
+    """Raises InvalidRequestError for who wants a bar, as vLLM draws one."""
+    _check(not use_tqdm, "use_tqdm: no bar is drawn here: leave it out, and count answers with on_result")
+
+
 def _check(ok: bool, message: str) -> None:
     if not ok:
         raise InvalidRequestError(message)

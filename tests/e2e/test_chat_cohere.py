@@ -172,3 +172,24 @@ def test_the_router_passes_it_on(url: str) -> None:
         assert [event.type for event in listen(client, documents=DOCUMENTS)].count("citation-start") == 2
         with pytest.raises(cohere.UnauthorizedError):
             ask(client_of(router, "another"))
+
+
+def test_models_are_told_in_coheres_form(client: Any) -> None:
+    [model] = client.models.list().models
+    assert (model.name, model.endpoints, model.finetuned) == ("builtin", ["chat"], False)
+    assert model.context_length > 0
+    assert client.models.list(endpoint="chat").models == [model]
+    assert client.models.list(endpoint="embed").models == []
+    assert client.models.get("builtin") == model
+    with pytest.raises(cohere.NotFoundError, match="no model 'another'"):
+        client.models.get("another")
+
+
+def test_texts_become_tokens_and_back(llm: LLM, client: Any) -> None:
+    told = client.tokenize(text=FIRST, model="builtin")
+    assert told.tokens == llm.tokenizer(FIRST, add_special_tokens=False)["input_ids"]
+    assert len(told.token_strings) == len(told.tokens)
+    assert client.detokenize(tokens=told.tokens, model="builtin").text == FIRST
+    with pytest.raises(cohere.BadRequestError) as caught:
+        client.detokenize(tokens=[10**6], model="builtin", offline=False)
+    assert "is not a token id" in caught.value.body["message"]

@@ -155,6 +155,9 @@ def test_a_failing_verifier_says_how_much_is_missing() -> None:
         ("blank.txt", b" \n\t\n", "holds no text"),
         ("image.txt", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "binary"),
         ("nul.txt", b"abc\x00def", "binary"),
+        ("answer.odt", b"PK\x03\x04\x14\x00\x00", "documents can be .docx, "),
+        ("answer.docx", b"PK\x03\x04\x14\x00\x00", "it is damaged or no DOCX"),
+        ("blank.html", b"<p></p>", "holds no text"),
         ("latin.txt", "Café au lait.".encode("latin-1"), "--encoding"),
         ("paper.txt", b"%PDF-1.7 ...", "PDF"),
         ("rows.jsonl", b'{"text": 3}', 'rows.jsonl:1: expected an object with a text under "text"'),
@@ -171,6 +174,15 @@ def test_bad_input_is_one_line_that_names_the_file(tmp_path: Path, name: str, da
     assert result.stderr.count("\n") == 1
     assert name in result.stderr
     assert message in result.stderr
+
+
+def test_documents_are_read_as_a_datastore_reads_them(tmp_path: Path) -> None:
+    page = write(tmp_path / "answer.html", f"<title>An answer</title><p>{RIGHT}</p><p><b>{WRONG}</b></p>")
+    assert documents(ewe(page, "--json"))[0]["text"] == f"{RIGHT}\n\n{WRONG}"
+    made = pytest.importorskip("docx").Document()
+    made.add_paragraph(RIGHT)
+    made.save(str(tmp_path / "answer.DOCX"))
+    assert documents(ewe(str(tmp_path / "answer.DOCX"), "--json"))[0]["text"] == RIGHT
 
 
 def test_a_bad_line_does_not_cost_the_lines_before_it(tmp_path: Path) -> None:

@@ -91,7 +91,10 @@ def test_asyncio_gets_the_same_answers(llm: LLM) -> None:
         (["Who?"], r"messages\[0\] must be a message as in .* got str"),
         ([{"role": "user"}], r'messages\[0\] must have a text under "content", .* got nothing'),
         ([*RIVER, {"content": "Who?"}], r'messages\[1\] must have a text under "role", .* got nothing'),
-        ([{"role": "user", "content": ["Who?"]}], r"messages\[0\] .* got list"),
+        ([{"role": "user", "content": []}], r"messages\[0\] .* got list"),
+        ([{"role": "user", "content": ["Who?"]}], r"messages\[0\]: content\[0\] must be a text, .* got str"),
+        ([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}], r"content\[0\] .* got image_url"),
+        ([{"role": "user", "content": [{"type": "text", "text": None}]}], r"content\[0\] .* got text"),
         ([RIVER, []], r"messages\[1\] is empty"),
         ([RIVER, RIVER[0]], r"messages\[1\] must be a list, .* got dict"),
         ([RIVER, [{"role": "user", "content": 7}]], r"messages\[1\]\[0\] .* got int"),
@@ -102,6 +105,28 @@ def test_what_is_no_conversation_is_refused_before_anything_is_computed(llm: LLM
     with pytest.raises(InvalidRequestError, match=expected):
         llm.chat(messages, TEN)
     assert not llm.client._waiting
+
+
+def test_contents_may_be_parts_as_the_server_takes_them(llm: LLM) -> None:
+    parts = [{"type": "text", "text": "The river"}, {"type": "text", "text": "and the sea"}]
+    plain = "The river\nand the sea"
+    [request] = llm.chat_requests([{"role": "user", "content": parts}])
+    [expected] = llm.chat_requests([{"role": "user", "content": plain}])
+    assert (request.question, request.prompt) == (plain, expected.prompt)
+    [answer] = llm.chat([{"role": "user", "content": parts}], TEN)
+    assert answer.prompt == llm.apply_chat_template([{"role": "user", "content": plain}])
+
+
+def test_parameters_have_vllms_names(llm: LLM) -> None:
+    expected = [answer.token_ids for answer in llm.generate(["The river", "The sea"], [TEN, drawn(2)])]
+    named = llm.generate(prompts=["The river", "The sea"], sampling_params=[TEN, drawn(2)], use_tqdm=False)
+    assert [answer.token_ids for answer in named] == expected
+    [answer] = llm.chat(messages=RIVER, sampling_params=TEN, use_tqdm=False)
+    assert answer.token_ids == llm.chat(RIVER, TEN)[0].token_ids
+    with pytest.raises(InvalidRequestError, match=r"use_tqdm: no bar .* on_result"):
+        llm.generate("The river", TEN, use_tqdm=True)
+    with pytest.raises(InvalidRequestError, match=r"use_tqdm: no bar .* on_result"):
+        llm.chat(RIVER, TEN, use_tqdm=True)
 
 
 def test_one_and_many_are_told_apart() -> None:

@@ -102,6 +102,8 @@ def test_messages_become_facts_or_stay_turns(make: Make) -> None:
     turns = m.add(talk, infer=False)
     assert contents(turns) == ["Hi! I live in Lyon.", "Nice."]
     assert [(one.source.kind, one.kind) for one in turns] == [("user", "turn"), ("assistant", "turn")]
+    parts = [{"role": "user", "content": [{"type": "text", "text": "I have a dog."}]}]
+    assert contents(m.add(parts, infer=False)) == ["I have a dog."]
     with pytest.raises(InvalidRequestError, match="must have a text"):
         m.add([{"role": "user"}])
 

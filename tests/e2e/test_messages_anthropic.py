@@ -204,6 +204,40 @@ def test_what_is_not_there_is_refused_by_name(client: Any, more: Any, named: str
     assert caught.value.body["type"] == "error"
 
 
+EMPTY = {"type": "text", "text": ""}
+HI = {"role": "user", "content": "Hi"}
+NOT_EMPTY = "all messages must have non-empty content except for the optional final assistant message"
+BLOCK_NOT_EMPTY = "text content blocks must be non-empty"
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"messages": [{"role": "user", "content": ""}]}, f"messages.0: {NOT_EMPTY}"),
+        ({"messages": [{"role": "user", "content": []}]}, f"messages.0: {NOT_EMPTY}"),
+        ({"messages": [HI, {"role": "assistant", "content": ""}, HI]}, f"messages: {NOT_EMPTY}"),
+        ({"messages": [{"role": "user", "content": [EMPTY]}]}, BLOCK_NOT_EMPTY),
+        ({"messages": [{"role": "user", "content": [EMPTY, {"type": "text", "text": "Hi"}]}]}, BLOCK_NOT_EMPTY),
+        ({"messages": [HI], "system": [EMPTY]}, BLOCK_NOT_EMPTY),
+    ],
+)
+def test_what_is_empty_is_refused_in_anthropics_words(client: Any, more: Any, told: str) -> None:
+    with pytest.raises(anthropic.BadRequestError) as caught:
+        client.messages.create(**{**asked(), **more})
+    error = caught.value.body["error"]
+    assert error["type"] == "invalid_request_error"
+    assert told in error["message"]
+
+
+@pytest.mark.parametrize("content", ["", []])
+def test_an_empty_beginning_of_the_answer_begins_nothing(client: Any, content: Any) -> None:
+    plain = client.messages.create(model="builtin", max_tokens=5, messages=[HI])
+    begun = client.messages.create(
+        model="builtin", max_tokens=5, messages=[HI, {"role": "assistant", "content": content}]
+    )
+    assert begun.content == plain.content
+
+
 def test_models_are_told_in_anthropics_form(url: str) -> None:
     models = anthropic.Anthropic(base_url=url, api_key=KEY, _strict_response_validation=True).models
     page = models.list(limit=5)

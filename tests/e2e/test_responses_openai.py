@@ -161,6 +161,15 @@ def test_what_is_not_there_is_refused_by_name(url: str, asked: dict[str, Any], p
         client.responses.create(model="another", input=PROMPT)
 
 
+def test_truncation_is_taken_where_nothing_is_left_out(url: str) -> None:
+    client = openai_client(url)
+    told = client.responses.create(model="builtin", input=PROMPT, max_output_tokens=3, truncation="auto")
+    assert (told.truncation, told.output_text != "") == ("auto", True)
+    with pytest.raises(openai.BadRequestError, match="truncation: nothing is left out") as caught:
+        client.responses.create(model="builtin", input="The sea. " * 2000, truncation="auto")
+    assert (caught.value.param, caught.value.code) == ("truncation", "context_length_exceeded")
+
+
 def test_events_of_the_engine_come_if_they_are_asked_for(url: str) -> None:
     client = openai_client(url)
     asked: Any = {"input": PROMPT, "max_output_tokens": 30, "extra_body": {"ewe": {"events": True}}}

@@ -207,6 +207,33 @@ def test_echo_with_logprobs_scores_the_prompt_as_harnesses_expect(client: Any, s
         assert list(top.values()) == sorted(top.values(), reverse=True)
 
 
+def test_texts_are_scored_without_a_new_token(client: Any, served: Any) -> None:
+    asked: Any = {"model": "builtin", "echo": True, "logprobs": 2, "temperature": 0}
+    texts = [PROMPT, "The bridge"]
+    ids = [served.llm.tokenizer(text)["input_ids"] for text in texts]
+    one = client.completions.create(prompt=ids, max_tokens=1, **asked)
+    for prompt in (ids, texts):
+        none = client.completions.create(prompt=prompt, max_tokens=0, **asked)
+        assert [(choice.text, choice.finish_reason) for choice in none.choices] == [(text, "length") for text in texts]
+        assert (none.usage.completion_tokens, none.ewe["sentences"]) == (0, [])
+        for scored, longer, given in zip(none.choices, one.choices, ids, strict=True):
+            told, more = scored.logprobs, longer.logprobs
+            assert len(told.tokens) == len(told.top_logprobs) == len(given) == len(more.tokens) - 1
+            assert (told.tokens, told.text_offset) == (more.tokens[:-1], more.text_offset[:-1])
+            assert told.token_logprobs[0] is None
+            assert told.token_logprobs[1:] == pytest.approx(more.token_logprobs[1:-1], abs=1e-4)
+    streamed = ["", ""]
+    for chunk in client.completions.create(prompt=texts, max_tokens=0, echo=True, stream=True, model="builtin"):
+        for choice in chunk.choices:
+            streamed[choice.index] += choice.text
+    assert streamed == texts
+
+
+def test_no_token_and_no_echo_is_refused(served: Any) -> None:
+    answer = served.post("/v1/completions", json={"prompt": PROMPT, "max_tokens": 0})
+    assert (answer.status_code, "only of use with echo" in answer.text) == (400, True)
+
+
 # --- tokens, probes, the page of the API
 
 

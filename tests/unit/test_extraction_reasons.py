@@ -135,7 +135,17 @@ WHY = {
         "## The bridge of Oslo was built.",
         "The following towns are in Norway:",
         "The features of the library",
+        "Opening hours:",
+        "**Opening hours:**",
+        "Norway: a short history",
+        "Oslo: The City of Books",
+        "Chapter 2: The war of 1931",
+        "Opening hours",
         "Its plans to employ 12 people",
+    ],
+    "table": [
+        "| Item | Limit |\n|---|---|\n| Meals | 53 euros |",
+        "| Name | Opened |\n|:---|---:|\n| The bridge was built in Oslo. | 1932 |",
     ],
     "about the writer": [
         "As an AI language model, Ada Lind is a mystery.",
@@ -164,6 +174,9 @@ def test_a_sentence_without_a_claim_has_a_reason(why, sentence):
     [
         "The treaty does not mention slavery.",
         "- It holds 62,000 books",
+        "Meals: up to 53 euros",
+        "- **Opening hours:** 9 to 17",
+        "**Length of the bridge**: 340 m",
         "- The library employs 99 people",
         "The constitution of 1931 does not say who elects the king.",
         "There is no evidence of life on Mars.",
@@ -226,3 +239,10 @@ def test_what_states_nothing_may_be_said_once(before: str, sentence: str, repeat
 def test_where_a_claim_is_from_is_no_part_of_it(opening: str) -> None:
     [claim] = claims(f"{opening}Ada Lind was born in Oslo in 1931.")
     assert claim.text == "Ada Lind was born in Oslo in 1931."
+
+
+def test_lines_that_state_values_are_claims_of_their_own():
+    text = "Meals: up to 53 euros\n**Hotel:** up to 120 euros"
+    found = claims(text)
+    assert [claim.text for claim in found] == ["Meals: up to 53 euros", "Hotel: up to 120 euros"]
+    assert [text[claim.start : claim.end] for claim in found] == text.split("\n")

@@ -118,6 +118,8 @@ BODIES = {
     "/v2/chat": {"messages": [{"role": "user", "content": "Who?"}]},
     "/tokenize": {"prompt": "A text."},
     "/detokenize": {"tokens": [1]},
+    "/v1/tokenize": {"text": "A text."},
+    "/v1/detokenize": {"tokens": [1]},
 }
 
 

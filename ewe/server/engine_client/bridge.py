@@ -75,7 +75,8 @@ class Run:
 
     event_kinds: those to pass on; "finish" always is. observers: hear every event at once, and the end.
     on_end: called once, on the event loop, when the engine has ended the run or it was closed. own_deadline: whether
-    the request named the time at which its answers end. tenant: who waits for it.
+    the request named the time at which its answers end. tenant: who waits for it. only_prompts: whether the answers are
+    left out, for who wants no more than the prompts scored.
     """
 
     def __init__(
@@ -87,13 +88,15 @@ class Run:
         on_end: Callable[[], None],
         own_deadline: bool = False,
         tenant: str = "",
+        only_prompts: bool = False,
     ) -> None:
         self.opened: list[OpenedRequest] = []
         self.own_deadline = own_deadline
         self.tenant = tenant
         self._engine = engine
         self._bridge = bridge
-        self._event_kinds = event_kinds | {"finish"}
+        self._event_kinds = frozenset({"finish"}) if only_prompts else event_kinds | {"finish"}
+        self._only_prompts = only_prompts
         self._observers = tuple(observers)
         self._on_end = on_end
         self._messages: asyncio.Queue[EngineMessage] = asyncio.Queue()
@@ -172,6 +175,8 @@ class Run:
         for observer in self._observers:
             observer.see(self.opened[place], event)
         if event.kind in self._event_kinds:
+            if self._only_prompts:
+                event = replace(event, generation=_without_answer(event.generation))
             self._bridge.put(self._messages.put_nowait, RunEvent(first_choice + event.index, event))
 
     def _take_death(self, answer: Answer) -> None:
@@ -187,3 +192,11 @@ class Run:
         while not self._messages.empty():
             messages.append(self._messages.get_nowait())
         return messages
+
+
+def _without_answer(generation: Generation) -> Generation:
+    """The prompt alone: the engine ends no request before its first token, as vLLM's does not."""
+    ended = "length" if generation.finish_reason == "stop" else generation.finish_reason
+    stats = replace(generation.stats, tokens_kept=0, tokens_discarded=0, sentences=0)
+    bare = replace(generation, text="", token_ids=(), logprobs=(), top_logprobs=(), sentences=(), stats=stats)
+    return replace(bare, finish_reason=ended)

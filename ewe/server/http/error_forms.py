@@ -10,6 +10,7 @@ from ewe.server.schemas.common import ErrorBody, ErrorDetail
 
 ANTHROPIC, COUNT_TOKENS = "/v1/messages", "/v1/messages/count_tokens"
 COHERE, COHERE_EMBED = "/v2/chat", "/v2/embed"
+COHERE_TOKENIZE, COHERE_DETOKENIZE = "/v1/tokenize", "/v1/detokenize"
 """Paths of the routes whose clients are not OpenAI's."""
 
 _OF_ANTHROPIC = {
@@ -27,7 +28,7 @@ def error_body(path: str, status: int, detail: ErrorDetail) -> dict[str, Any]:
     if path.startswith(ANTHROPIC):
         kind = _OF_ANTHROPIC.get(status) or ("invalid_request_error" if status < 500 else "api_error")
         return {"type": "error", "error": {**detail.model_dump(), "type": kind}}
-    if path in (COHERE, COHERE_EMBED):
+    if path in (COHERE, COHERE_EMBED, COHERE_TOKENIZE, COHERE_DETOKENIZE):
         return {"message": detail.message, "error": detail.model_dump()}
     return ErrorBody(error=detail).model_dump()
 

@@ -30,12 +30,13 @@ async def create_completion(body: schemas.CompletionRequest, request: Request) -
         prompts=lambda _: body.prompts,
         texts=("prompt", [prompt for prompt in body.prompts if isinstance(prompt, str)]),
         count=len(body.prompts),
-        max_tokens=body.max_tokens,
+        max_tokens=1 if body.only_prompts else body.max_tokens,
         default_max_tokens=schemas.DEFAULT_MAX_TOKENS,
         logprobs=body.logprobs,
         prompt_logprobs=body.logprobs if body.echo else None,
         special_tokens=body.add_special_tokens is not False,
         reasons=False,
+        only_prompts=body.only_prompts,
     )
     run = await service.begin(request, order)
     return await respond(request, run, _CompletionAnswer(service, run, body), body.stream)

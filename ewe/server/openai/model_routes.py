@@ -1,4 +1,4 @@
-"""/v1/models: what is served, in OpenAI's form, or in Anthropic's for who sends their version."""
+"""/v1/models: what is served, in OpenAI's form, or in Anthropic's or Cohere's for their clients."""
 
 from datetime import UTC, datetime
 
@@ -6,17 +6,20 @@ from fastapi import APIRouter, Request
 
 from ewe.server.engine_service import Service, service_of
 from ewe.server.schemas.common import ERROR_RESPONSES
-from ewe.server.schemas.model_answers import Model, ModelInfo, ModelInfoPage, ModelList
+from ewe.server.schemas.model_answers import CohereModel, CohereModelList, Model, ModelInfo, ModelInfoPage, ModelList
 
 router = APIRouter(prefix="/v1/models", tags=["OpenAI"], responses=ERROR_RESPONSES)
 _ANTHROPIC_VERSION = "anthropic-version"  # a header of all their clients
+_CLIENT = "x-fern-sdk-name"  # a header of Cohere's, in whatever language, which has their name in it
+_ENDPOINTS = {"generate": ["chat"], "embed": ["embed"], "rerank": ["rerank"]}
 
 
 @router.get("")
-async def list_models(request: Request) -> ModelList | ModelInfoPage:
+async def list_models(request: Request, endpoint: str | None = None) -> ModelList | ModelInfoPage | CohereModelList:
     """The one model that is served, under each of its names and with each of its adapters; then those of retrieval.
 
-    In Anthropic's form without those of retrieval, and always as one page.
+    In Anthropic's form without those of retrieval, and always as one page. endpoint: Cohere's clients are told of those
+    alone that it can be asked with.
     """
     service = service_of(request)
     names = service.served.names
@@ -25,19 +28,30 @@ async def list_models(request: Request) -> ModelList | ModelInfoPage:
         infos = [_info(service, name) for name in written]
         return ModelInfoPage(data=infos, first_id=infos[0].id, last_id=infos[-1].id)
     beside = [name for name in service.engine.sentence_models.listed if name not in written]
-    models = [_model(service, name) for name in written]
-    return ModelList(data=[*models, *(_sentence_model(service, name) for name in beside)])
+    models = [*(_model(service, name) for name in written), *(_sentence_model(service, name) for name in beside)]
+    if _is_cohere(request):
+        return CohereModelList(models=[one for one in map(_as_cohere, models) if endpoint in (None, *one.endpoints)])
+    return ModelList(data=models)
 
 
 @router.get("/{model:path}")
-async def retrieve_model(model: str, request: Request) -> Model | ModelInfo:
+async def retrieve_model(model: str, request: Request) -> Model | ModelInfo | CohereModel:
     """The model of this name."""
     service = service_of(request)
     if _ANTHROPIC_VERSION in request.headers:
         return _info(service, service.check_model(model))
-    if model in service.engine.sentence_models.listed and model not in service.served.names:
-        return _sentence_model(service, model)
-    return _model(service, service.check_model(model))
+    is_beside = model in service.engine.sentence_models.listed and model not in service.served.names
+    found = _sentence_model(service, model) if is_beside else _model(service, service.check_model(model))
+    return _as_cohere(found) if _is_cohere(request) else found
+
+
+def _is_cohere(request: Request) -> bool:
+    return "cohere" in request.headers.get(_CLIENT, "")
+
+
+def _as_cohere(model: Model) -> CohereModel:
+    ends, tuned = _ENDPOINTS[model.task], model.parent is not None
+    return CohereModel(name=model.id, endpoints=ends, finetuned=tuned, context_length=model.max_model_len)
 
 
 def _sentence_model(service: Service, name: str) -> Model:

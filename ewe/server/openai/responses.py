@@ -9,12 +9,13 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
+from ewe.errors import EWEError
 from ewe.server.answering.answers import citations, usage
 from ewe.server.answering.streaming import StreamedAnswer, respond
 from ewe.server.answering.token_counts import count_tokens
 from ewe.server.engine_client.bridge import Run
 from ewe.server.engine_service import Service, key_of, service_of
-from ewe.server.http.error_responses import RefusedError
+from ewe.server.http.error_responses import RefusedError, refusal_of
 from ewe.server.openai.conversations import conversation_order
 from ewe.server.openai.responses_events import ResponseEvents
 from ewe.server.request_handling.ignored import RequestRoute
@@ -39,7 +40,14 @@ async def create_response(body: schemas.ResponsesRequest, request: Request) -> R
     service = service_of(request)
     before = await _before(request, body)
     order = _order(service, body, before)
-    run = await service.begin(request, order)
+    try:
+        run = await service.begin(request, order)
+    except EWEError as error:
+        refused = refusal_of(error)
+        if body.truncation != "auto" or refused.code != "context_length_exceeded":
+            raise
+        message = f"truncation: nothing is left out of an input here: {refused}"
+        raise RefusedError(refused.status, message, param="truncation", code=refused.code) from error
     # Without being asked, those of batches are not stored: they would push out what somebody goes on with.
     wants_store = not request.scope["state"].get("in_batch") if body.store is None else body.store
     store = partial(service.responses.put, key_of(request)) if wants_store and service.responses.is_on else None
@@ -190,6 +198,7 @@ class _Answer(StreamedAnswer):
             tool_choice=choice.model_dump() if isinstance(choice, schemas.NamedFunction) else choice or "auto",
             tools=[_told(tool) for tool in body.tools or ()],
             top_p=params.top_p,
+            truncation=body.truncation or "disabled",
         )
 
 

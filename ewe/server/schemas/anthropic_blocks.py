@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ewe.server.schemas.common import FullText, JsonObject, RequestModel, Text, joined, only_types
 
@@ -18,6 +18,12 @@ def _check_source(value: Any) -> Any:
         what = _UNSUPPORTED_SOURCES.get(kind, f"sources of the type {kind!r}")
         raise ValueError(f"not supported yet: {what} as documents; send their text")
     return value
+
+
+def _check_said(text: str) -> str:
+    if not text:
+        raise ValueError("text content blocks must be non-empty")  # in Anthropic's words
+    return text
 
 
 class CitationsConfig(RequestModel):
@@ -38,7 +44,7 @@ class TextBlock(Cacheable):
     """Text; citations are taken so that an answer can be sent back as it came, and have no effect."""
 
     type: Literal["text"]
-    text: Text
+    text: Annotated[Text, AfterValidator(_check_said)]
     citations: list[dict[str, Any]] | None = None
 
 
@@ -121,6 +127,6 @@ Block = Annotated[
     Field(discriminator="type"),
 ]
 Blocks = Annotated[
-    Text | Annotated[list[Block], Field(min_length=1)],
+    Text | list[Block],
     only_types(_KNOWN, "blocks", "send text, search_result or document blocks", {"image": "images"}),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ewe.server.schemas.anthropic_blocks import Block, Blocks, Cacheable, TextBlock, ToolResultBlock, ToolUseBlock
 from ewe.server.schemas.chat_schemas import (
@@ -38,8 +38,21 @@ def _check_no_servers(value: Any) -> Any:
     return value
 
 
+_NOTHING_SAID = "all messages must have non-empty content except for the optional final assistant message"
+"""Anthropic's words."""
+
+
+def _without_empty_end(messages: list[InputMessage]) -> list[InputMessage]:
+    """An answer that begins with nothing is as good as one that has not begun."""
+    if len(messages) > 1 and not messages[-1].content:
+        messages = messages[:-1]
+    if not all(message.content for message in messages):
+        raise ValueError(_NOTHING_SAID)
+    return messages
+
+
 class InputMessage(RequestModel):
-    """One turn of a conversation."""
+    """One turn of a conversation; only the assistant's may be empty, at the end."""
 
     role: Literal["user", "assistant"]
     content: Blocks
@@ -57,6 +70,10 @@ class InputMessage(RequestModel):
 
     @model_validator(mode="after")
     def _says_something(self) -> InputMessage:
+        if not self.content:
+            if self.role == "user":
+                raise ValueError(_NOTHING_SAID)
+            return self
         kinds = {block.type for block in self.blocks}
         if self.role == "assistant" and kinds & _OF_USERS:
             raise ValueError("content: only the user brings documents and results of tools")
@@ -135,7 +152,7 @@ class CountRequest(RequestModel):
     labels: ClassVar[frozenset[str]] = frozenset({"cache_control", "metadata", "service_tier"})
 
     model: Text | None = None
-    messages: Annotated[list[InputMessage], Field(min_length=1, max_length=2048)]
+    messages: Annotated[list[InputMessage], Field(min_length=1, max_length=2048), AfterValidator(_without_empty_end)]
     system: Text | list[TextBlock] | None = None
     temperature: Annotated[float, Field(ge=0, le=1)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None

@@ -1,8 +1,8 @@
 """/v1/completions on the wire: prompts in, texts out."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ewe.server.schemas.common import AnswerModel, Text, Usage
 from ewe.server.schemas.ewe_result import EweResult
@@ -15,11 +15,15 @@ _TokenIds = Annotated[list[int], Field(min_length=1)]
 
 
 class CompletionRequest(SamplingRequest):
-    """Texts or token ids to go on with; with several prompts the choices of each follow those of the one before."""
+    """Texts or token ids to go on with; with several prompts the choices of each follow those of the one before.
+
+    max_tokens 0 with echo: the prompts alone, as who scores texts asks for them.
+    """
 
     prompt: (
         Text | _TokenIds | Annotated[list[Text], Field(min_length=1)] | Annotated[list[_TokenIds], Field(min_length=1)]
     )
+    max_tokens: Annotated[int, Field(ge=0, lt=1 << 31)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
 
     echo: bool | None = None
@@ -27,6 +31,17 @@ class CompletionRequest(SamplingRequest):
 
     prompt_embeds: None = None
     suffix: Literal[""] | None = None
+
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> Self:
+        if self.only_prompts and not self.echo:
+            raise ValueError("max_tokens: 0 asks for no text, which is only of use with echo: ask for 1 or more")
+        return self
+
+    @property
+    def only_prompts(self) -> bool:
+        """Whether nothing is to be written."""
+        return self.max_tokens == 0
 
     @property
     def prompts(self) -> list[str | list[int]]:

@@ -1,4 +1,4 @@
-"""Models on the wire, as OpenAI and vLLM list them, and as Anthropic does."""
+"""Models on the wire, as OpenAI and vLLM list them, and as Anthropic and Cohere do."""
 
 from datetime import datetime
 from typing import Literal
@@ -51,3 +51,21 @@ class ModelInfoPage(AnswerModel):
     has_more: Literal[False] = False
     first_id: str
     last_id: str
+
+
+class CohereModel(AnswerModel):
+    """A model as Cohere lists it; finetuned: whether it is an adapter. tokenizer_url: there is none, so clients ask."""
+
+    name: str
+    is_deprecated: Literal[False] = False
+    endpoints: list[str]
+    finetuned: bool
+    context_length: int | None
+    tokenizer_url: None = None
+
+
+class CohereModelList(AnswerModel):
+    """All models as Cohere lists them, on the only page."""
+
+    models: list[CohereModel]
+    next_page_token: None = None

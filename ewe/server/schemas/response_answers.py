@@ -144,7 +144,7 @@ class ResponseBody(AnswerModel):
     tool_choice: str | dict[str, Any]
     tools: list[dict[str, Any]]
     top_p: float
-    truncation: Literal["disabled"] = "disabled"
+    truncation: Literal["auto", "disabled"] = "disabled"
     store: bool
     background: Literal[False] = False
     usage: ResponseUsage | None = None

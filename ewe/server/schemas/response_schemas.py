@@ -83,7 +83,7 @@ class ResponsesRequest(SamplingRequest):
     guided_regex: None = None
     guided_grammar: None = None
     n: Literal[1] | None = None
-    truncation: Literal["disabled"] | None = None
+    truncation: Literal["auto", "disabled"] | None = None
     background: Annotated[Literal[False] | None, _instead("use stream, or a batch")] = None
     conversation: Annotated[None, _instead("use previous_response_id")] = None
     prompt: None = None

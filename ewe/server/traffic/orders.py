@@ -22,6 +22,7 @@ class Order:
     default_max_tokens (None: what the context leaves). question: what retrieval and verification are told in place of a
     prompt that holds more; topic: what that follows up on. tools: what may be called. reasons: whether what the model
     reasons before it answers is told apart from its text. prefill: how the answer begins, which prompts end with.
+    only_prompts: whether answers are left out of what is told.
     """
 
     body: SamplingRequest
@@ -39,6 +40,7 @@ class Order:
     tools: ToolUse | None = None
     reasons: bool = True
     prefill: str = ""
+    only_prompts: bool = False
 
     @property
     def form_field(self) -> str:

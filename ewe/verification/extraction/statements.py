@@ -9,6 +9,7 @@ from ewe.text.english import AUXILIARIES, DETERMINERS, FUNCTION_WORDS, is_irregu
 from ewe.verification.extraction import reasons
 from ewe.verification.extraction.abstentions import abstains
 from ewe.verification.extraction.repeats import loops
+from ewe.verification.extraction.value_lines import is_table, is_value_line
 from ewe.verification.extraction.verbs import FINITE, PLAIN_VERBS
 
 EMPTY_NOUNS = words_of(
@@ -111,7 +112,9 @@ def why_no_statement(sentence: str, statement: str) -> str:
         return LOOPS
     if low and low[-1] in _LEADS_ON and not _ENDED.search(sentence):
         return reasons.CUT_OFF
-    if _HEADING.match(sentence) or (not _is_clause(statement, low) and statement.strip()):
+    if is_table(sentence):
+        return reasons.TABLE
+    if _HEADING.match(sentence) or (statement.strip() and not (_is_clause(statement, low) or is_value_line(statement))):
         return reasons.HEADING
     if len(_WORD.findall(statement)) < _MIN_WORDS:
         return reasons.NO_STATEMENT

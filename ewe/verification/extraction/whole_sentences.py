@@ -14,6 +14,7 @@ from ewe.verification.extraction.pronouns import named
 from ewe.verification.extraction.relative_clauses import Clause
 from ewe.verification.extraction.repeats import adds_nothing, content_key
 from ewe.verification.extraction.statements import why_no_statement
+from ewe.verification.extraction.value_lines import value_lines
 from ewe.verification.left_out import narrows
 from ewe.verification.number_places import moves_a_number
 from ewe.verification.predicates import tells_of_another
@@ -27,10 +28,10 @@ class WholeSentences:
 
     clauses: whether a sentence of several clauses gives a claim for each, or one for all of it.
 
-    Questions, opinions, abstentions, headings, offers, advice to the reader ("you should"), what speaks of its writer,
-    what is not English and what only repeats an earlier sentence give none, with the reason; a "you" that means anybody
-    does. "He" and its like are replaced by the name they stand for, from the prompt and the text before, where the
-    sentence does not name anybody first. Never raises on odd text.
+    Questions, opinions, abstentions, headings, tables, offers, advice to the reader ("you should"), what speaks of its
+    writer, what is not English and what only repeats an earlier sentence give none, with the reason; a "you" that means
+    anybody does. "He" and its like are replaced by the name they stand for, from the prompt and the text before, where
+    the sentence does not name anybody first. Never raises on odd text.
     """
 
     def __init__(self, clauses: bool = True) -> None:
@@ -56,7 +57,7 @@ def _stated(request: VerificationRequest, with_clauses: bool) -> SentenceClaims:
     whole = sentence[lead.end :].rstrip()
     if not is_english(whole):
         return SentenceClaims(reason=reasons.NOT_ENGLISH)
-    pieces = split_clauses(whole) if with_clauses else [Clause(whole, 0, len(whole))]
+    pieces = (value_lines(whole) or split_clauses(whole)) if with_clauses else [Clause(whole, 0, len(whole))]
     pieces_with_reasons = [(piece, why_no_statement(sentence, plain(piece.text).strip())) for piece in pieces]
     claims = [_claim(request, piece, lead) for piece, reason in pieces_with_reasons if not reason]
     return SentenceClaims(claims, "" if claims else pieces_with_reasons[0][1])
