@@ -10,7 +10,9 @@ contradicting although both hold; said again: it was read as the same.
 
 `longterm_histories.jsonl` (for reporting only) has what thirteen people tell over a year or two, each told to a memory
 of its own: noticed are the statements that have ended by then, withdrawn those that have not. Shares have the ends of
-their 95% intervals (Wilson). Then 1,000 turns are added to one memory, one by one and in one call.
+their 95% intervals (Wilson). `longterm_profiles.jsonl` (for reporting only) has twelve short facts each about sixteen
+people and companies, which hold side by side, and what ends them later: withdrawn are those that have ended when all
+facts are told, noticed those that have ended when what ends them is told, too. Then 1,000 turns are added to one memory, one by one and in one call.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ FURTHER = Path(__file__).parent / "longterm_changes_tuned.jsonl"
 FRESH = Path(__file__).parent / "longterm_changes_fresh.jsonl"
 BLIND = Path(__file__).parent / "longterm_changes_blind.jsonl"
 HISTORIES = Path(__file__).parent / "longterm_histories.jsonl"
+PROFILES = Path(__file__).parent / "longterm_profiles.jsonl"
 PAIRS = Path(__file__).parent / "longterm_changes.jsonl"
 _HALVES = ("tuned", "report")
 _TURNS = 1000
@@ -62,7 +65,11 @@ def read(path: Path = PAIRS) -> dict[str, list[Told]]:
 
 
 def _pairs(path: Path) -> list[Told]:
-    return [Told(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [Told(**row) for row in _rows(path)]
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def measure(pairs: Sequence[Told]) -> dict[str, float]:
@@ -120,6 +127,23 @@ def measure_histories(histories: Sequence[Mapping[str, Any]]) -> dict[str, float
     }
 
 
+def measure_profiles(profiles: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The shares of profiles: facts that hold side by side, and of each two statements that end it, told in turn."""
+    now, counts = [0.0], dict.fromkeys(("facts", "withdrawn", "noticed"), 0)
+    with tempfile.TemporaryDirectory() as folder, MemoryStore.create(Path(folder) / "memories") as store:
+        memories = MemoryService(store, clock=lambda: now[0])
+        for number, profile in enumerate(profiles):
+            facts = [one["fact"] for one in profile["facts"]]
+            ends = [one["changed"][place % 2] for place, one in enumerate(profile["facts"])]
+            counts["facts"] += len(facts)
+            counts["withdrawn"] += sum(_gone(memories, now, Scope(f"{number} facts"), facts))
+            counts["noticed"] += sum(_gone(memories, now, Scope(f"{number} all"), facts + ends)[: len(facts)])
+    return {
+        **shares("noticed", counts["noticed"], counts["facts"]),
+        **shares("withdrawn", counts["withdrawn"], counts["facts"]),
+    }
+
+
 def _gone(memories: MemoryService, now: list[float], scope: Scope, statements: Sequence[str]) -> list[bool]:
     """Tells statements a month apart; of each whether it no longer holds in the end."""
     source, ids = MemorySource("user", "speaker", 0.7), []
@@ -146,9 +170,11 @@ def main() -> None:
     arguments = parse_arguments(__doc__)
     halves = {half: pairs[:: 60 if arguments.smoke else 1] for half, pairs in read().items()}
     figures = {f"{half}: {key}": value for half, pairs in halves.items() for key, value in measure(pairs).items()}
-    rows = [json.loads(line) for line in HISTORIES.read_text(encoding="utf-8").splitlines()]
-    found = measure_histories(rows[: 1 if arguments.smoke else None])
+    most = 1 if arguments.smoke else None
+    found = measure_histories(_rows(HISTORIES)[:most])
     figures |= {f"histories: {key}": value for key, value in found.items()}
+    found = measure_profiles(_rows(PROFILES)[:most])
+    figures |= {f"profiles: {key}": value for key, value in found.items()}
     told = [text for half in _HALVES for pair in halves[half] for text in (pair.older, pair.newer)]
     for name, unit in (("adding", "week"), ("adding in one call", "month")):  # other texts, as what was read is known
         turns = [f"{text} That was in {unit} {number}." for number in range(3) for text in told][:_TURNS]

@@ -117,9 +117,9 @@ class FeedbackConfig(Settings):
     datastore tells everything, so that what it does not bear is unsupported, and refuted; requests may say otherwise.
     rewrite_when: whether only refuted sentences are written again, or all that are not supported, as with the paper's
     verifier, which knows nothing between. wordings: how many are drawn at a rewrite. on_exhausted: what becomes of the
-    last attempt. auto, for both: where a request for an overview is answered with passages in the prompt, all that
-    are not supported, and a quotation or else the best wording; elsewhere only the refuted, and the best. nest_*: by
-    the paper's letters, with the number of passages and the longest span.
+    last attempt. auto: with passages in the prompt all that is not supported is written again in an overview, elsewhere
+    only what is refuted; and a quotation stands in its place, or else the best wording. nest_*: by the paper's letters,
+    with the number of passages and the longest span.
     """
 
     retrieve_every: int = Field(1, gt=0)

@@ -18,6 +18,7 @@ OURS = {  # written for this, about nobody who exists
     *("ewe/evaluation/doctor.jsonl", "benchmarks/longterm_changes.jsonl", "benchmarks/longterm_turns.jsonl"),
     *("benchmarks/longterm_changes_tuned.jsonl", "benchmarks/longterm_changes_fresh.jsonl"),
     *("benchmarks/longterm_changes_blind.jsonl", "benchmarks/longterm_histories.jsonl"),
+    *("benchmarks/longterm_profiles.jsonl", "scripts/change_training/written/profiles.jsonl"),
     *(
         f"scripts/change_training/written/{name}.jsonl"
         for name in (
