@@ -108,7 +108,7 @@ class EngineLoop:
             if self._error is self._closed:  # of a death whoever waits hears as an error, not as the end of an answer
                 for sequence in list(self._core.active.sequences):
                     self._core.active.end(sequence, "abort")
-        except Exception as cause:  # the loop must not die silently: whoever waits is told
+        except BaseException as cause:  # the loop must not die silently: whoever waits is told
             error = EngineDeadError(f"the engine loop stopped: {type(cause).__name__}: {cause}")
             error.__cause__ = cause
             self.fail(error)

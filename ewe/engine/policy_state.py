@@ -21,7 +21,7 @@ class Check:
     """A verification under way: which sentences, and what to return to if one is refuted.
 
     waits: whether nothing is written meanwhile. retrieved: the progress of retrieval; snapshot: the memory when the
-    pause was over, if the text went on (else it cannot have changed).
+    pause was over, if the text went on (else it cannot have changed). is_over: whether its last sentence is told of.
     """
 
     job: Job
@@ -29,6 +29,7 @@ class Check:
     waits: bool
     retrieved: int
     snapshot: tuple[MemoryUnit, ...] | None = None
+    is_over: bool = False
 
 
 @dataclass(slots=True, eq=False)

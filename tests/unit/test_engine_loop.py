@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 from typing import Any
 
@@ -60,6 +61,13 @@ def test_requests_are_served_and_the_thread_ends_at_close() -> None:
     assert str(bench.next()) == "the engine was closed"
     with pytest.raises(EngineDeadError, match="was closed"):
         bench.submit("e", SamplingParams())
+
+
+def test_whoever_waits_is_told_of_any_end_of_the_loop() -> None:
+    bench = LoopBench(CONFIG, None, None, sentences)
+    bench.loop.do(lambda core: sys.exit(3))
+    assert str(bench.next()) == "the engine loop stopped: SystemExit: 3"
+    assert not bench.loop.is_alive
 
 
 def test_close_aborts_what_is_under_way() -> None:

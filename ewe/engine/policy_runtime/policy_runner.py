@@ -4,6 +4,7 @@ Knows what can be asked for, and not what for: that is in `ewe.policies`.
 """
 
 import time
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from ewe.engine.output import publish, record_check, record_retrieval, retrieved
 from ewe.engine.policy_answer import Answer
 from ewe.engine.policy_runtime import wordings
 from ewe.engine.policy_runtime.composed import adopt
+from ewe.engine.policy_runtime.effect_check import check_effect, check_ending, described, log_failure, refuse_undeclared
 from ewe.engine.policy_runtime.effect_runner import EffectRunner
 from ewe.engine.policy_runtime.next_action import Action, next_action
 from ewe.engine.request import Request
@@ -23,6 +25,8 @@ from ewe.engine.side_texts import Ask, Asking, Ending, Reply
 from ewe.errors import EngineDeadError, PromptTooLongError
 from ewe.types import FinishReason, VerificationResult
 from ewe.types.protocols import FeedbackBuilder
+
+_MOST_AT_ONCE = 10_000  # Effects of one answer between two things that take time: the other answers wait for them.
 
 
 @dataclass(eq=False)
@@ -70,8 +74,7 @@ class PolicyRunner:
         answer = Answer(
             sequence, is_first, can_retrieve, can_verify, places, self.remembers, self.feedback, self.needs_entropy
         )
-        sequence.policy.steps = self.policy(answer, self.pipeline if self.policy.asks else self.config)
-        self._resume(sequence)
+        self._guarded(sequence, self._begin, answer)
 
     def after_token(self, sequence: Sequence) -> None:
         """Pauses a text that has a token more, if it has ended or its policy asked for that now.
@@ -139,51 +142,57 @@ class PolicyRunner:
         if steps is not None:
             try:
                 steps.close()
-            except Exception as error:  # a policy is anybody's code, and its text is there
-                sequence.record("skip", reason=f"policy {self.name} did not end: {error}")
+            except (Exception, SystemExit) as error:  # a policy is anybody's code, and its text is there
+                sequence.record("skip", reason=f"policy {self.name} did not end: {described(error)}")
 
-    def _resume(self, sequence: Sequence, result: Any = None) -> None:
-        """Tells a policy what has happened and does what it yields, until it waits; its fault ends its request."""
-        steps = sequence.policy.steps
-        if steps is None:
-            return
+    def _begin(self, sequence: Sequence, answer: Answer) -> None:
+        steps = self.policy(answer, self.pipeline if self.policy.asks else self.config)
+        if not isinstance(steps, Generator):
+            raise TypeError(f"it is no generator function: nothing in it yields, and it returned {steps!r:.80}")
+        sequence.policy.steps = steps
+        self._run(sequence, steps, None)
+
+    def _resume(self, sequence: Sequence, result: Any) -> None:
+        """Tells a policy what has happened and does what it yields, until it waits."""
+        if sequence.policy.steps is not None:
+            self._guarded(sequence, self._run, sequence.policy.steps, result)
+
+    def _guarded(self, sequence: Sequence, work: Callable[..., None], *given: Any) -> None:
+        """Does a part of a policy, whose fault ends its request alone; the log has the traceback."""
         try:
-            self._run(sequence, steps, result)
-        except EngineDeadError:
+            work(sequence, *given)
+        except (EngineDeadError, KeyboardInterrupt):
             raise
         except PromptTooLongError as error:
             self._end(sequence, "error", f"policy {self.name}: {error}")
-        except Exception as error:  # a policy is anybody's code
-            self._end(sequence, "error", f"policy {self.name} failed: {type(error).__name__}: {error}")
+        except BaseException as error:  # a policy is anybody's code, and sys.exit() there must not end the engine
+            log_failure(self.name, sequence.policy.steps, error)
+            self._end(sequence, "error", f"policy {self.name} failed: {described(error)}")
 
     def _run(self, sequence: Sequence, steps: effects.Steps | Asking, result: Any) -> None:
         """Until the policy writes on, waits for side work, or has come to its end, or to that of its answer."""
         state = sequence.policy
-        while True:
+        for _ in range(_MOST_AT_ONCE):
             try:
                 effect = steps.send(result)
             except StopIteration as stop:
                 state.steps, state.every = None, ()
+                check_ending(stop.value)
                 self._conclude(sequence, stop.value)
                 return
+            if not isinstance(effect, effects.Write) or effect.every != state.every:
+                check_effect(effect, len(sequence.output_text.sentences))
             if isinstance(effect, effects.Write):
                 state.every, state.is_composed = effect.every, False
                 self.effect_runner.submit(sequence)
                 return
-            self._refuse_undeclared(effect)
+            refuse_undeclared(self.policy, effect, self.holds_text)
             result = self.effect_runner.do(sequence, effect)
             if state.is_composed and sequence.finish is not None:
                 self._end(sequence, sequence.finish)
             if state.side is not None or state.steps is None:
                 return
-
-    def _refuse_undeclared(self, effect: object) -> None:
-        """Raises ValueError for an effect that the engine was not made for."""
-        name = type(effect).__name__
-        if trait := self.policy.lacks(effect):
-            raise ValueError(f"{name}: its @policy must say {trait}=True")
-        if isinstance(effect, effects.Rewind | effects.Restore | effects.Quote) and not self.holds_text:
-            raise ValueError(f"{name}: there is no verifier, so the text has been shown and cannot be taken back")
+        raise ValueError(f"it yielded {_MOST_AT_ONCE:,} effects without a Write: nothing would ever be written")
 
     def _conclude(self, sequence: Sequence, ending: Ending) -> None:
         """Makes the answer of what a policy has returned."""
@@ -215,7 +224,8 @@ class PolicyRunner:
             state.checks_awaited_since = None
         sequence.stats.verifications += 1
         results = [VerificationResult()] * len(check.sentences) if check.job.error else check.job.result
-        for index, result in zip(check.sentences, results, strict=True):
+        for number, (index, result) in enumerate(zip(check.sentences, results, strict=True), 1):
+            check.is_over = number == len(results)
             record_check(sequence, check.job, index, result)
             self._resume(sequence, effects.Verified(index, result, check.job.error))
             if not state.checks or state.checks[0] is not check:

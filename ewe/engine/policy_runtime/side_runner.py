@@ -54,6 +54,8 @@ class SideRunner:
         An answer that is full has its `finish` then. Raises PromptTooLongError, and TypeError for what is no effect.
         """
         match effect:
+            case Generate(asks=()) | Search(queries=()) | VerifyTexts(requests=()):
+                return []
             case Generate():
                 self._generate(parent, effect)
             case Search(queries):
@@ -80,10 +82,13 @@ class SideRunner:
         return [sequence for sequence in started if not sequence.is_finished]
 
     def begin(self, parent: Sequence, ask: Ask) -> None:
-        """Makes an Ask the answer's own prompt, of which nothing has been computed."""
+        """Makes an Ask the answer's own prompt; raises ValueError if something of the answer is there."""
+        if parent.schedule.is_admitted or parent.output_text.text:
+            raise ValueError("it returned an Ask, which makes the whole answer, but a part has been written already")
+        if ask.begin:
+            raise ValueError("it returned an Ask with `begin`: an answer is written from its beginning")
         built = self._build(parent, Generate("answer", (ask,)), is_answer=True)
         assert built is not None
-        assert not ask.begin, "an answer that goes on is not streamed from its beginning"
         [source] = built
         before, request = parent.request, source.request
         parent.request = replace(

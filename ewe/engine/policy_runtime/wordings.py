@@ -153,8 +153,9 @@ def take(sequence: Sequence, index: int, wordings: abc.Sequence[Wording], chosen
 
 def _expect_quiet(sequence: Sequence) -> None:
     state = sequence.policy
-    if state.checks or state.retrieval is not None or state.drawing is not None or state.judging is not None:
-        raise ValueError("Draw, Judge: something else is under way")
+    is_checked = all(check.is_over for check in state.checks)
+    if not is_checked or state.retrieval is not None or state.drawing is not None or state.judging is not None:
+        raise ValueError("Draw, Judge: something else is under way: Write until it is told of")
 
 
 def _record(

@@ -1,0 +1,54 @@
+"""Whether a plain record has the types that it says: one of a plug-in that has not would fail far from the plug-in."""
+
+from __future__ import annotations
+
+from collections import abc
+from dataclasses import fields
+from functools import cache
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from ewe.engine.sampling.sampler import Token
+from ewe.types import Passage, VerificationResult
+
+_ACCEPTED: dict[Any, Any] = {int: Integral, float: Real, tuple: (tuple, list)}  # numpy's numbers, and lists, will do
+_CHECKED_BEFORE = (Passage, VerificationResult)  # when they are made, or come from their component
+_IMPORTED_FOR_TYPES = {"Passage": Passage, "Token": Token, "Job": Any, "Wording": Any}  # the engine makes the last two
+
+
+def check_fields(record: Any, kind: type | None = None) -> None:
+    """Raises TypeError for what is no record of a kind, and for a field of it, or of those in it, of another type."""
+    if kind is not None and not isinstance(record, kind):
+        raise TypeError(f"a {kind.__name__} is needed, got {record!r:.80}")
+    for name, written, hint in _hints(record.__class__):
+        value = getattr(record, name)
+        if not _fits(value, hint):
+            raise TypeError(f"{type(record).__name__}: {name} must be {written}, got {value!r:.80}")
+
+
+@cache
+def _hints(kind: type) -> tuple[tuple[str, Any, Any], ...]:
+    """Name, annotation as it is written, and type of each field."""
+    hints = get_type_hints(kind, localns=_IMPORTED_FOR_TYPES)
+    return tuple((field.name, field.type, hints[field.name]) for field in fields(kind))
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, args = get_origin(hint) or hint, get_args(hint)
+    if origin is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(_fits(value, arg) for arg in args)
+    if origin is Literal:
+        return value in args
+    if not isinstance(value, _ACCEPTED.get(origin, origin)):
+        return False
+    if origin is abc.Sequence or args[1:] == (...,):
+        return all(_fits(item, args[0]) for item in value)
+    if origin is tuple:
+        return len(value) == len(args) and all(map(_fits, value, args))
+    traits = getattr(origin, "__dataclass_params__", None)
+    if traits is not None and traits.frozen and origin not in _CHECKED_BEFORE:  # what is not frozen is the engine's
+        check_fields(value)
+    return True
