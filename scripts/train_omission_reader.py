@@ -1,6 +1,6 @@
 """Trains what reads whether words that a claim leaves out of its evidence matter, from the built-in judge.
 
-Run by hand: `PYTHONPATH=. python scripts/train_omission_reader.py`, ten minutes on two cores. After every hundred steps
+Run by hand: `PYTHONPATH=. python scripts/train_omission_reader.py`, 20 minutes on two cores. After every hundred steps
 the averaged weights, and figures on what is kept apart, are in the run's folder. Then `--export` writes the package's
 file. Claims that leave out words were written by reading (`judge_training/written/omissions.jsonl`, the half for tuning
 of benchmarks/verdicts_omissions.jsonl); with them come edited sentences of running text and FEVER's claims, so that
@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -32,12 +34,15 @@ from judge_training.sources import read_rows
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from ewe.text.english import words_of
 from ewe.verification.omission_reader import MAX_TOKENS, MODEL
 
 _WRITTEN = (
     ROOT / "scripts" / "judge_training" / "written" / "omissions.jsonl",
     ROOT / "benchmarks" / "verdicts_omissions.jsonl",
 )
+_ORDINALS = sorted(words_of("second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth twentieth"))
+_ORDINAL = re.compile(rf"\b(?:{'|'.join(_ORDINALS)})\b")
 _BATCH, _SMOOTHING, _LAYER_DECAY = 48, 0.05, 0.95
 _LONGEST = 400  # characters of evidence
 _RUNNING, _FEVER = 1300, 0.1  # edited sentences an epoch; share of the judge's first stage
@@ -48,7 +53,7 @@ _PROBED = 100  # steps
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = reader_parser(__doc__, "omissions")
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=900)
     return parser.parse_args(arguments)
 
 
@@ -66,7 +71,10 @@ def written() -> tuple[list[Pair], list[Pair]]:
 
 
 def epochs(pairs: Sequence[Pair], data: Path, seed: int) -> Iterator[tuple[list[Pair], list[Pair]]]:
-    """Per epoch the pairs that were written for this, twice and some with the sentence as its own claim, and others."""
+    """Per epoch the pairs that were written for this, twice, and others.
+
+    The second time with other ordinals; some also with the sentence as its own claim.
+    """
     corpus = Corpus.read(data)
     passages = Passages.read(data, corpus.fever)
     for epoch in count():
@@ -75,7 +83,14 @@ def epochs(pairs: Sequence[Pair], data: Path, seed: int) -> Iterator[tuple[list[
         running = (pair for pair in running_pairs(rng, passages) if len(pair.evidence) < _LONGEST)
         others = [next(running).under_title() for _ in range(_RUNNING)]
         others += [pair for pair in first_stage(corpus, epoch + 1, _FEVER) if len(pair.evidence) < _LONGEST]
-        yield [*pairs, *pairs, *copies], others
+        yield [*pairs, *(_with_another_ordinal(pair, rng) for pair in pairs), *copies], others
+
+
+def _with_another_ordinal(pair: Pair, rng: Random) -> Pair:
+    """With another number where evidence and claim have "second" to "twentieth": writers hardly go beyond "third"."""
+    places = dict(zip(_ORDINALS, rng.sample(_ORDINALS, len(_ORDINALS)), strict=True))
+    evidence, claim = (_ORDINAL.sub(lambda match: places[match[0]], text) for text in (pair.evidence, pair.claim))
+    return replace(pair, evidence=evidence, claim=claim)
 
 
 class Reader:

@@ -15,6 +15,7 @@ KINDS = (".jsonl", ".safetensors", ".gguf", ".parquet", ".csv")
 OURS = {  # written for this, about nobody who exists
     *("benchmarks/verdicts_near.jsonl", "benchmarks/verdicts_omissions.jsonl", "benchmarks/verdicts_told.jsonl"),
     *("scripts/judge_training/written/entailment.jsonl", "scripts/judge_training/written/questions.jsonl"),
+    "scripts/judge_training/written/claims_twins.jsonl",
     *("ewe/evaluation/doctor.jsonl", "benchmarks/longterm_changes.jsonl", "benchmarks/longterm_turns.jsonl"),
     *("benchmarks/longterm_changes_tuned.jsonl", "benchmarks/longterm_changes_fresh.jsonl"),
     *("benchmarks/longterm_changes_blind.jsonl", "benchmarks/longterm_histories.jsonl"),
