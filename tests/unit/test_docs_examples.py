@@ -29,6 +29,7 @@ GROUPS = {name for name, field in Config.model_fields.items() if isinstance(fiel
 # `group.name`, `group.name: value` or `group.name=value`, in running text and tables.
 SETTING = re.compile(rf"`({'|'.join(GROUPS)})\.(\w+)(?:(?:: |=)([\w.|]+))?`")
 FILE = re.compile(r"`((?:ewe|kernels|benchmarks|scripts|tests|configs|docs)/[\w./-]+)`")
+DOTTED = re.compile(r"`(ewe(?:\.\w+){2,})")  # a module, or what is in one
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
@@ -93,6 +94,19 @@ def test_settings_and_files_named_in_the_text_exist(page: Path) -> None:
         assert name in ServerSettings.model_fields, name
     for file in FILE.findall(text):
         assert (ROOT / file).exists(), file
+    for name in DOTTED.findall(text):
+        assert is_in_the_package(name), name
+
+
+def is_in_the_package(name: str) -> bool:
+    """Read, not imported: some modules need an extra."""
+    parts = name.split(".")
+    for end in range(len(parts), 1, -1):
+        place = ROOT.joinpath(*parts[:end])
+        for file in (place.with_suffix(".py"), place / "__init__.py"):
+            if file.exists():
+                return end == len(parts) or re.search(rf"\b{parts[end]}\b", file.read_text()) is not None
+    return False
 
 
 @pytest.mark.parametrize(("page", "body"), blocks("yaml"))
