@@ -58,7 +58,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--lr", type=float, default=1e-4, help="peak learning rate")
-    parser.add_argument("--start", type=Path, help="a reader.safetensors to go on from")
+    parser.add_argument("--start", type=Path, help="a reader.safetensors to go on from, and to average with")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--run-dir", type=Path, default=Path("runs") / "change")
     parser.add_argument("--export", type=Path, nargs="?", const=MODEL, help="write the files of this run, no training")
@@ -128,6 +128,8 @@ def train(args: argparse.Namespace) -> None:
         told += from_profiles(material.profiles, random)
         rows = drawn(material.pairs + told, material.talk, random)
         loss = train_epoch(reader, optimizer, rows, epoch / args.epochs, 1 / args.epochs)
+        if args.start and epoch + 1 == args.epochs:
+            reader.average_with(args.start)
         reader.export(folder / "reader.safetensors")
         print(f"epoch {epoch + 1}: {len(rows)} pairs, loss {loss:.3f}", flush=True)
         line = json.dumps(figures(reader, material, finder))

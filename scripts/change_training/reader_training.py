@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from builtin_training.optim import set_learning_rate
 from judge_training.export import export_reader
-from judge_training.model import judge_to_train_further, rate_at
+from judge_training.model import judge_to_train_further, mean_weights, rate_at
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -40,6 +40,11 @@ class ReaderModel:
     def load(self, path: Path) -> None:
         """Takes the weights of a file that `export` wrote."""
         self.model.load_state_dict(self.model.state_dict() | load_int8(path))
+
+    def average_with(self, path: Path) -> None:
+        """Takes the mean of its weights and those of a file, which keeps more of what those could than either does."""
+        own, others = self.model.state_dict(), load_int8(path)
+        self.model.load_state_dict(own | mean_weights([{name: own[name] for name in others}, others]))
 
     def logits(self, pairs: Sequence[Pair]) -> Tensor:
         """float32 [pairs, 3]: changed, again, apart."""

@@ -44,16 +44,16 @@ def memories(store: MemoryStore) -> MemoryService:
         ("I play the trumpet.", "I gave up the trumpet."),
         ("My boyfriend Milo is a baker.", "My ex-boyfriend Milo still has my keys."),
         ("Lena is engaged to Piet.", "Lena and Piet got married in May."),
-        pytest.param("We have no pets.", "The new puppy chewed my shoes.", marks=MISSED),
+        ("We have no pets.", "The new puppy chewed my shoes."),
         ("Our cat Miez sleeps all day.", "Miez died last week."),
         ("My dentist is Dr. Voss.", "My new dentist is much gentler."),
         ("The choir practice is on Mondays.", "Choir practice moved to Thursdays."),
         ("I take 20 mg of the statin.", "They raised the statin to 40 mg."),
         ("I weigh 90 kilos.", "I'm down to 83 kilos."),
-        pytest.param("I take the bus to work.", "I switched to the bike.", marks=MISSED),
+        ("I take the bus to work.", "I switched to the bike."),
         ("My phone number is 0170 555 123.", "My phone number is 0170 555 987."),
-        pytest.param("I prefer tea in the morning.", "I prefer coffee in the morning.", marks=MISSED),
-        pytest.param("My wife's six months pregnant.", "The baby slept five hours last night.", marks=MISSED),
+        ("I prefer tea in the morning.", "I prefer coffee in the morning."),
+        ("My wife's six months pregnant.", "The baby slept five hours last night."),
         ("I eat meat every day.", "Since that film I am vegetarian."),
         pytest.param(
             "I work from the office all week.", "The best thing about working from home is my own kettle.", marks=MISSED
@@ -103,7 +103,7 @@ def test_both_can_hold(older: str, newer: str) -> None:
     [
         ("I live on the ground floor of a tower block in Ulm.", "I left Ulm last week."),
         ("I share a flat with Noor.", "Living on my own takes some getting used to."),
-        pytest.param("I'm a barista at a café in Ulm.", "I handed in my notice last week.", marks=MISSED),
+        ("I'm a barista at a café in Ulm.", "I handed in my notice last week."),
         pytest.param("Noor is my girlfriend.", "Noor and I are planning our wedding.", marks=MISSED),
         ("My cat sleeps on my bed.", "My cat died in the night."),
         ("We have two budgies.", "We gave the budgies away to a neighbour."),
@@ -352,7 +352,7 @@ def test_of_turns_only_those_that_tell_a_fact_are_compared(memories: MemoryServi
     [
         ("The bridge opened in 1932.", "The bridge opened in 1923.", Stance.APART),
         ("The bridge opened in 1932.", "They say the bridge opened in 1923.", Stance.APART),
-        pytest.param("I moved to Porto in 2019.", "I moved to Bergen in 2023.", Stance.CHANGED, marks=MISSED),
+        ("I moved to Porto in 2019.", "I moved to Bergen in 2023.", Stance.CHANGED),
     ],
 )
 def test_another_year_of_what_is_over_is_no_change(older: str, newer: str, stance: Stance) -> None:
