@@ -12,8 +12,8 @@ contradicting although both hold; said again: it was read as the same.
 of its own: noticed are the statements that have ended by then, withdrawn those that have not. Shares have the ends of
 their 95% intervals (Wilson). `longterm_profiles.jsonl` (for reporting only) has twelve short facts each about sixteen
 people and companies, which hold side by side, and what ends them later: withdrawn are those that have ended when all
-facts are told, noticed those that have ended when what ends them is told, too. Then 1,000 turns are added to one memory,
-one by one and in one call.
+facts are told, noticed those that have ended when what ends them is told, too. Then 1,000 turns are added to one
+memory, one by one and in one call.
 """
 
 from __future__ import annotations
