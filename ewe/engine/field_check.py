@@ -9,12 +9,11 @@ from numbers import Integral, Real
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from ewe.engine.sampling.sampler import Token
 from ewe.types import Passage, VerificationResult
 
 _ACCEPTED: dict[Any, Any] = {int: Integral, float: Real, tuple: (tuple, list)}  # numpy's numbers, and lists, will do
 _CHECKED_BEFORE = (Passage, VerificationResult)  # when they are made, or come from their component
-_IMPORTED_FOR_TYPES = {"Passage": Passage, "Token": Token, "Job": Any, "Wording": Any}  # the engine makes the last two
+_IMPORTED_FOR_TYPES = {"Passage": Passage, "Job": Any, "Wording": Any}  # the engine makes the last two
 
 
 def check_fields(record: Any, kind: type | None = None) -> None:
@@ -30,7 +29,9 @@ def check_fields(record: Any, kind: type | None = None) -> None:
 @cache
 def _hints(kind: type) -> tuple[tuple[str, Any, Any], ...]:
     """Name, annotation as it is written, and type of each field."""
-    hints = get_type_hints(kind, localns=_IMPORTED_FOR_TYPES)
+    from ewe.engine.sampling.sampler import Token  # Here, as it brings torch, and policies are known before that.
+
+    hints = get_type_hints(kind, localns={**_IMPORTED_FOR_TYPES, "Token": Token})
     return tuple((field.name, field.type, hints[field.name]) for field in fields(kind))
 
 

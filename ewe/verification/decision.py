@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ewe.verification.combination import Thresholds
 from ewe.verification.contrasts import leaves_out_which
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
-from ewe.verification.left_out import changes_one_place
+from ewe.verification.left_out import changes_one_place, drops_a_rank
 from ewe.verification.number_places import moves_a_number
 from ewe.verification.predicates import (
     names_another,
@@ -140,7 +140,7 @@ class DecisionRule:
 def _is_copy(wording: str, window: Window) -> bool:
     """Whether the claim says what the window's sentence says in its words."""
     led = window.led
-    changes = (says_more_often, moves_a_number, names_another, takes_as_done, spells_another)
+    changes = (says_more_often, moves_a_number, names_another, takes_as_done, spells_another, drops_a_rank)
     has_the_words = repeats_the_words(wording, led) and not takes_from_the_lead(wording, window.sentence)
     if not has_the_words or says_in_another_order(wording, led, window.passage.title):
         return False

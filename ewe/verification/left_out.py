@@ -17,6 +17,7 @@ _CONDITIONS = words_of(
     "for under above over below up if unless except before until when while only without will shall would might may"
 )
 _EXCEPTIONS = words_of("unless except excepting excluding apart other but if provided with")  # as they begin
+_RANKS = words_of("second third fourth fifth sixth seventh eighth ninth tenth nd rd th")  # "2nd" is two words
 _CACHED_PAIRS = 8192
 _CHANGED = 3  # words of a claim that a change in one place may have
 
@@ -76,6 +77,17 @@ def leaves_out_words(claim: str, sentence: str) -> bool:
         own.low[place] not in _ARTICLES and own.stems[place] not in claimed.stems
         for start, end in _gaps(claimed, own, common_runs(claim, sentence))
         for place in range(start, end)
+    )
+
+
+def drops_a_rank(claim: str, sentence: str) -> bool:
+    """Whether a claim leaves out which place a superlative of its evidence has: "the [fourth] largest"."""
+    claimed, own = read_words(claim), read_words(sentence)
+    return any(
+        own.low[at - 1] in _RANKS and own.low[at - 1] not in claimed.low
+        for run in common_runs(claim, sentence)
+        for at in range(max(run.place, 1), run.place + run.size)
+        if own.low[at] == "most" or own.low[at].endswith("est")
     )
 
 

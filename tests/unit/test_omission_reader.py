@@ -7,7 +7,7 @@ import pytest
 
 from ewe.errors import JudgeError
 from ewe.verification import omission_reader
-from ewe.verification.left_out import changes_nothing, changes_one_place, leaves_out_words
+from ewe.verification.left_out import changes_nothing, changes_one_place, drops_a_rank, leaves_out_words
 from ewe.verification.omission_reader import still_said
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "verdicts_omissions.jsonl"
@@ -171,3 +171,18 @@ def test_a_claim_that_only_leaves_out_words_changes_nothing() -> None:
     assert changes_nothing("Kessler did not deny that animals feel pain.", sentence)
     assert changes_nothing("Ada was born in Bergen.", "She was born in Bergen in 1932.")
     assert not changes_nothing("Kessler did deny that plants feel pain.", sentence)
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence", "is_dropped"),
+    [
+        ("Libya is the largest country in Africa.", "Libya is the fourth largest country in Africa.", True),
+        ("It is the most visited park.", "It is the 3rd most visited park.", True),
+        ("It is the largest and oldest city.", "It is the second largest and oldest city.", True),
+        ("It is the second largest city.", "It is the second largest city of Chad.", False),
+        ("The river is the longest.", "The river is the longest after the second war.", False),
+        ("It is the best bridge.", "It is the best bridge, on the second street.", False),
+    ],
+)
+def test_the_rank_of_a_superlative_is_not_left_out(claim: str, sentence: str, is_dropped: bool) -> None:
+    assert drops_a_rank(claim, sentence) is is_dropped

@@ -195,7 +195,6 @@ def test_logprobs_are_told_if_they_are_asked_for(asked: dict[str, Any], wanted: 
         {"previous_response_id": 7},
         {"conversation": "conv_1"},
         {"background": True},
-        {"truncation": "auto"},
         {"text": {"format": {"type": "grammar"}}},
         {"include": ["file_search_call.results"]},
         {"prompt": {"id": "pmpt_1"}},
