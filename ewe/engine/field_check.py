@@ -1,4 +1,7 @@
-"""Whether a plain record has the types that it says: one of a plug-in that has not would fail far from the plug-in."""
+"""Whether a plug-in's records have the types that they say, and name sentences that are there.
+
+What is wrong in them would fail far from the plug-in.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,13 @@ def check_fields(record: Any, kind: type | None = None) -> None:
         value = getattr(record, name)
         if not _fits(value, hint):
             raise TypeError(f"{type(record).__name__}: {name} must be {written}, got {value!r:.80}")
+
+
+def check_sentences(named: abc.Iterable[Any], end: int, by: str = "") -> None:
+    """Raises ValueError for what is not the number of a sentence before `end`; by: what named it, for the message."""
+    for sentence in named:
+        if sentence not in range(end):
+            raise ValueError(f"{by}there is no sentence {sentence!r} (the first is 0, and they end before {end})")
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ewe.engine.answer_text.circles import goes_in_circles
 from ewe.engine.evidence.sentence_checks import Attempt, Progress, SentenceState
-from ewe.engine.field_check import check_fields
+from ewe.engine.field_check import check_fields, check_sentences
 from ewe.text.quotation import Place, Quotation, quotations
 from ewe.text.search_text import is_small_talk
 from ewe.text.sentences import code_blocks
@@ -157,18 +157,14 @@ class Answer:
     def settle(self, sentence: int, state: SentenceState) -> None:
         """Says what is known of a sentence; from then on it is shown."""
         check_fields(state, SentenceState)
-        self._expect(sentence, len(self.sentences))
+        check_sentences((sentence,), len(self.sentences))
         self.sequence.feedback.set_state(sentence, state)
 
     def vary(self, sentence: int | None) -> None:
         """Has a sentence drawn at `retry_temperature` at least, lest the same words come again; None: no longer."""
         if sentence is not None:
-            self._expect(sentence, len(self.sentences) + 1)
+            check_sentences((sentence,), len(self.sentences) + 1)
         self.sequence.feedback.retry_sentence = sentence
-
-    def _expect(self, sentence: int, end: int) -> None:
-        if sentence not in range(end):
-            raise ValueError(f"there is no sentence {sentence!r} (the first is 0, and they end before {end})")
 
     def bears_on(self, passage: Passage) -> bool:
         """Whether a passage is about what was asked or what the text names; of memories any may be."""

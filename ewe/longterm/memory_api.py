@@ -165,7 +165,8 @@ class Memory:
         """Changes what a memory of the user says; what it said before stays in its history."""
         if content is None and metadata is None:
             raise InvalidRequestError("say what is to be changed: content, metadata or both")
-        check_text("content", "" if content is None else content)
+        if content is not None:
+            check_text("content", content)
         check_described(metadata, None)
         return self._backend.edit(self._own(memory_id).scope, memory_id, Change(content=content, metadata=metadata))
 

@@ -121,9 +121,8 @@ def in_third_person(sentence: str, speaker: str, of_somebody: bool = False) -> s
     """
     plain = _OPENING.sub("", " ".join(sentence.split()))
     spoken = words(_STATES.sub("America", plain))
-    is_another = set(words(speaker)) <= set(
-        words(_OWN_NAME.sub(" ", plain))
-    )  # somebody else of this name: "Ann told me"
+    named = words(_OWN_NAME.sub(" ", plain))
+    is_another = set(words(speaker)) <= set(named)  # somebody else of this name: "Ann told me"
     if is_another or _DOUBTFUL.search(plain) or _has_a_number(plain):
         return ""
     if not (of_somebody and _YOU.isdisjoint(spoken)) and not _tells(spoken):

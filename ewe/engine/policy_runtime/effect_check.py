@@ -5,7 +5,7 @@ import logging
 from typing import Any, get_args
 
 from ewe.engine import effects
-from ewe.engine.field_check import check_fields
+from ewe.engine.field_check import check_fields, check_sentences
 from ewe.engine.side_texts import Ask, Decide, Reply
 from ewe.types import FinishReason
 
@@ -21,18 +21,18 @@ def check_effect(effect: object, num_sentences: int) -> None:
     if not isinstance(effect, _EFFECTS):
         return
     check_fields(effect)
-    name = type(effect).__name__
+    by = f"{type(effect).__name__}: "
     match effect:
         case effects.Write(every) if min(every, default=1) < 1:
             raise ValueError(f"Write: every holds numbers of tokens from 1 on, got {every}")
         case effects.Retrieve(top_k=int(number)) if number < 1:
             raise ValueError(f"Retrieve: top_k must be at least 1, got {number}")
         case effects.Verify(sentences):
-            _expect(name, sentences, num_sentences)
+            check_sentences(sentences, num_sentences, by)
         case effects.Restore(sentence=sentence):
-            _expect(name, (sentence,), num_sentences)
+            check_sentences((sentence,), num_sentences, by)
         case effects.Rewind(sentence=sentence) | effects.Quote(sentence=sentence):
-            _expect(name, (sentence,), num_sentences + 1)
+            check_sentences((sentence,), num_sentences + 1, by)
         case Decide(data=data):
             json.dumps(data)
 
@@ -52,12 +52,6 @@ def check_ending(ending: object) -> None:
         check_fields(ending)
     elif not isinstance(ending, Reply) and ending not in (None, *get_args(FinishReason)):
         raise TypeError(f"it returned {ending!r:.80}: return an Ask, a Reply, why the answer ends ('stop'), or nothing")
-
-
-def _expect(name: str, named: tuple[int, ...], end: int) -> None:
-    for sentence in named:
-        if sentence not in range(end):
-            raise ValueError(f"{name}: there is no sentence {sentence} (the first is 0, and they end before {end})")
 
 
 def log_failure(name: str, steps: Any, error: BaseException) -> None:
