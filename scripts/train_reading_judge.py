@@ -46,15 +46,19 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--minutes", type=float, default=60.0, help="of training; loading and measuring come on top")
     parser.add_argument("--rank", type=int, default=16, help="of a new adapter; its alpha is twice that")
     parser.add_argument(
-        "--first-layer", type=int, default=0, help="that a new adapter changes; fewer layers train faster"
+        "--first-layer", type=int, default=0, help="that is trained; fewer layers train faster"
     )
     parser.add_argument("--lr", type=float, default=3e-4, help="peak learning rate")
     parser.add_argument("--batch-claims", type=int, default=48, help="claims per step, at least")
     parser.add_argument("--batch-tokens", type=int, default=1, help="padded tokens in a pass; 1: one pack at a time")
+    parser.add_argument(
+        "--retrieved", type=float, default=0.3, help="share of the claims that stand alone, too, beside what is found"
+    )
     parser.add_argument("--workers", type=int, default=0, help="processes that make batches beside the training")
     parser.add_argument("--average", type=float, default=0.97, help="decay of the averaged weights, per step")
     parser.add_argument("--print-every", type=int, default=1, help="steps between lines of progress")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--bfloat16", action="store_true", help="on a CPU that multiplies it; a GPU always does")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--measure-every", type=float, default=15.0, help="minutes between looks at the held-out articles"
@@ -85,18 +89,21 @@ class Training:
 
     def run(self) -> None:
         """Steps until the minutes are over; a checkpoint every two minutes."""
-        dataset = Batches(self.corpus, self.model.ids, self.args.seed, self.args.batch_claims, self.step)
-        batches = DataLoader(dataset, batch_size=None, num_workers=self.args.workers)
+        args = self.args
+        dataset = Batches(
+            self.corpus, self.model.ids, args.seed, args.batch_claims, self.step, retrieved=args.retrieved
+        )
+        batches = DataLoader(dataset, batch_size=None, num_workers=args.workers)
         began, saved, looked = time.monotonic() - self.seconds, self.seconds, self.seconds
         for batch in batches:
             self.seconds = time.monotonic() - began
-            if self.seconds >= 60 * self.args.minutes:
+            if self.seconds >= 60 * args.minutes:
                 break
             self._step(batch)
             if self.seconds - saved > 120:
                 saved = self.seconds
                 self.save()
-            if self.seconds - looked > 60 * self.args.measure_every:
+            if self.seconds - looked > 60 * args.measure_every:
                 looked = self.seconds
                 self.look()
                 began += time.monotonic() - began - self.seconds
@@ -153,7 +160,7 @@ def load_model(args: argparse.Namespace) -> PackedModel | PairedModel:
     """The chat model with an adapter, or the encoder."""
     if args.encoder:
         return PairedModel(args.encoder, args.seed, args.device)
-    return PackedModel.load(args.model, args.adapter, args.rank, args.first_layer, args.seed, args.device)
+    return PackedModel.load(args.model, args.adapter, args.rank, args.first_layer, args.seed, args.device, args.bfloat16)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -114,7 +114,7 @@ def answers_otherwise(question: str, wording: str, answers: Sequence[str], passa
 
     Not where a sentence of the passages has nearly all of its words.
     """
-    own, told = stems_of(wording), (stems_of(text) for one in passages for text in _sentences(one.text))
+    own, told = stems_of(wording), (stems_of(text) for one in passages for text in sentences_in(one.text))
     if not answers or any(share_of(own, other) >= _TOLD for other in told):
         return False
     return all(share_of(own - stems_of(question), stems_of(answer)) < _AGREES for answer in answers)
@@ -158,7 +158,7 @@ def _beginning(text: str, names: AbstractSet[str]) -> float:
 
 def whole_sentences(text: str) -> Iterator[str]:
     """The sentences that can stand alone: neither headings nor lists, neither short nor long, with every bracket."""
-    for sentence in _sentences(text):
+    for sentence in sentences_in(text):
         spoken = words(sentence)
         if not FEWEST_WORDS <= len(spoken) <= MOST_WORDS or sentence[0].islower():
             continue
@@ -170,7 +170,8 @@ def whole_sentences(text: str) -> Iterator[str]:
             yield sentence
 
 
-def _sentences(text: str) -> Iterator[str]:
+def sentences_in(text: str) -> Iterator[str]:
+    """All sentences of a text, whose lines may be broken."""
     running = _WRAPPED.sub(" ", text)
     return (running[start:end] for start, end in _splitter.split(running))
 

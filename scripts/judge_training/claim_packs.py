@@ -1,7 +1,9 @@
 """Claims about passages that a judge reads together: one pack is some passages and all claims about them.
 
 Beside the sources of `claim_corpus` there are near copies, sentences of the passages as they are and edited (`edits`),
-and claims beside passages that do not bear them, which leaves them open ("removed").
+and claims beside passages that do not bear them, which leaves them open ("removed"). Of the claims of `entailment` about
+a passage an epoch has two of each label: supported ones that share the most words with it, others that share the fewest,
+because in all of them together nearness in words tells the label.
 """
 
 from __future__ import annotations
@@ -20,14 +22,18 @@ MAX_CHARACTERS = 1800
 
 _PAIRS = {"fever": (0.3, 6), "fool me twice": (1.0, 6), "wice": (1.0, 3)}
 """Per set the share of it in an epoch, and pairs per pack."""
-_RETRIEVED = 0.3  # Share of the claims that also stand alone beside what is found for them.
+_ENTAILMENT = 2  # Claims of each label about one of its passages.
+_ENTAILMENT_ALONE = 0.3  # Share of its passages that no other source has claims about.
 
 
-def epoch(corpus: Corpus, seed: int) -> list[Pack | Claim]:
-    """An epoch of packs in random order, and of claims for which passages are still to be found (`retrieved`)."""
+def epoch(corpus: Corpus, seed: int, retrieved: float) -> list[Pack | Claim]:
+    """An epoch of packs in random order, and of claims for which passages are still to be found (`retrieved`).
+
+    retrieved: the share of the claims that stand alone, too, beside what is found for them.
+    """
     rng = Random(f"epoch/{seed}")
     claims = claims_of(corpus, held_out=False)
-    made: list[Pack | Claim] = [*packs(corpus, seed), *rng.sample(claims, round(_RETRIEVED * len(claims)))]
+    made: list[Pack | Claim] = [*packs(corpus, seed), *rng.sample(claims, round(retrieved * len(claims)))]
     rng.shuffle(made)
     return made
 
@@ -65,8 +71,11 @@ def _article_packs(rng: Random, corpus: Corpus, held_out: bool) -> Iterator[Pack
     by_title: dict[str, list[tuple[str, ...]]] = {}
     for home in about:
         title = corpus.texts[home[0]].title
-        if is_held_out(title) == held_out:
-            by_title.setdefault(title, []).append(home)
+        if is_held_out(title) != held_out:
+            continue
+        if not held_out and _entailment_alone(about[home]) and rng.random() >= _ENTAILMENT_ALONE:
+            continue
+        by_title.setdefault(title, []).append(home)
     for homes in by_title.values():
         rng.shuffle(homes)
         while homes:
@@ -91,12 +100,35 @@ def _article_pack(
     rng.shuffle(shown)
     claims = [claim for home in homes for claim in about[home]]
     if not held_out:
+        claims = [claim for home in homes for claim in _thinned(rng, corpus, about[home])]
         claims += _near_copies(rng, shown)
         stranger = about[rng.choice(list(about))]
         claims += [
             replace(claim, label=Label.INCONCLUSIVE, source="removed") for claim in _apart(rng, corpus, stranger, shown)
         ]
     return Pack(tuple(shown), tuple(claims))
+
+
+def _entailment_alone(claims: Sequence[Claim]) -> bool:
+    return all(claim.source == "entailment" for claim in claims)
+
+
+def _thinned(rng: Random, corpus: Corpus, claims: Sequence[Claim]) -> list[Claim]:
+    """The claims about a passage; of `entailment` a few, those whose words tell the least about their label."""
+    kept = [claim for claim in claims if claim.source != "entailment"]
+    for label in Label:
+        own = [claim for claim in claims if claim.source == "entailment" and claim.label is label]
+        sign = -1 if label is Label.SUPPORTED else 1
+        own.sort(key=lambda claim: sign * _nearness(claim, corpus) + 0.1 * rng.random())
+        kept += own[:_ENTAILMENT]
+    return kept
+
+
+def _nearness(claim: Claim, corpus: Corpus) -> float:
+    """The share of a claim's words that its passages have."""
+    known = set(" ".join(corpus.texts[name].text for name in claim.home).lower().split())
+    words = claim.text.lower().split()
+    return sum(word in known for word in words) / max(1, len(words))
 
 
 def _apart(rng: Random, corpus: Corpus, claims: Sequence[Claim], shown: Sequence[Text]) -> list[Claim]:

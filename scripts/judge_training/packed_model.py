@@ -26,7 +26,7 @@ _NOBODY = -1  # Owner of padding.
 
 
 class PackedModel:
-    """A causal model with a LoRA adapter on every linear layer; the rest is frozen, in bfloat16 on a GPU."""
+    """A causal model with a LoRA adapter on every linear layer; the rest is frozen, perhaps in bfloat16."""
 
     def __init__(
         self, model: Any, tokenizer: Any, adapter: Path | None, rank: int, first_layer: int, device: str = "cpu"
@@ -47,19 +47,32 @@ class PackedModel:
                 if isinstance(part, nn.Dropout):
                     part.p = 0.0
         self.module = self.module.to(self.device)
-        self.trained = nn.ParameterList(p for p in self.module.parameters() if p.requires_grad)
-        for parameter in self.trained:
+        adapted = [(name, parameter) for name, parameter in self.module.named_parameters() if parameter.requires_grad]
+        self._adapter = nn.ParameterList(parameter for _, parameter in adapted)
+        for name, parameter in adapted:
             parameter.data = parameter.data.float()
+            parameter.requires_grad_(layer_of(name) >= first_layer)
+        self.trained = nn.ParameterList(p for p in self._adapter if p.requires_grad)
         self._causal = self.module.get_base_model()
 
     @classmethod
     def load(
-        cls, path: Path, adapter: Path | None, rank: int, first_layer: int, seed: int, device: str = "cpu"
+        cls,
+        path: Path,
+        adapter: Path | None,
+        rank: int,
+        first_layer: int,
+        seed: int,
+        device: str = "cpu",
+        bfloat16: bool = False,
     ) -> PackedModel:
-        """The model in a folder or GGUF file, with the adapter in a folder or a new one drawn from `seed`."""
-        dtype = torch.bfloat16 if device == "cuda" else torch.float32
+        """The model in a folder or GGUF file, with the adapter in a folder or a new one drawn from `seed`.
+
+        bfloat16: its matrices and products, as always on a GPU.
+        """
+        dtype = torch.bfloat16 if bfloat16 or device == "cuda" else torch.float32
         model = AutoModelForCausalLM.from_pretrained(
-            **place_of(path), local_files_only=True, dtype=dtype, attn_implementation="sdpa"
+            **place_of(path), local_files_only=True, dtype=dtype, attn_implementation="eager" if device == "cpu" else "sdpa"
         )
         tokenizer = AutoTokenizer.from_pretrained(**place_of(path), local_files_only=True)
         torch.manual_seed(seed)
@@ -76,8 +89,9 @@ class PackedModel:
         rows = [shared + [token for one in own for token in one] for shared, own in packs]
         ids = padded(rows, 0).to(self.device)
         positions = padded([_positions(*pack) for pack in packs], 0).to(self.device)
-        mask = _mask(padded([_owners(*pack) for pack in packs], _NOBODY).to(self.device))
-        in_bfloat16 = torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
+        visible = _mask(padded([_owners(*pack) for pack in packs], _NOBODY).to(self.device))
+        mask = torch.zeros_like(visible, dtype=self._causal.dtype).masked_fill(~visible, -1e9)  # Eager attention adds it.
+        in_bfloat16 = torch.autocast(self.device.type, torch.bfloat16, enabled=self._causal.dtype == torch.bfloat16)
         with in_bfloat16, disable_input_dtype_casting(self.module):
             states = self._causal.model(
                 input_ids=ids, position_ids=positions, attention_mask=mask, use_cache=False
@@ -89,7 +103,12 @@ class PackedModel:
     def save(self, directory: Path, name: str | None) -> None:
         """Writes the adapter in peft's format, its matrices in bfloat16; name: what it calls its model."""
         self.module.peft_config["default"].base_model_name_or_path = name
-        save_adapter(self.module, self.trained, directory)
+        save_adapter(self.module, self._adapter, directory)
+
+
+def layer_of(name: str) -> int:
+    """The layer that a parameter of this name belongs to."""
+    return int(name.split(".layers.")[1].split(".")[0])
 
 
 def claim_text(claim: str, before: str = "") -> str:

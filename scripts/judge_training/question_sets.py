@@ -1,4 +1,7 @@
-"""Questions about passages, and which sentences answer them: SQuAD 2.0's, XQuAD's, and those written for this."""
+"""Questions about passages, and which sentences answer them: SQuAD 2.0's, XQuAD's, and those written for this.
+
+`written/requests.jsonl` has requests about one side of an article's subject, with all of its sentences that answer them.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from random import Random
 
+from ewe.text.quotation import sentences_in
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.topic import stems_of
 from ewe.verification.selection import needs_lead, under_title
@@ -21,13 +25,17 @@ _HARD, _APART = 2, 0.4  # wrong sentences with most of the question's words; sha
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about a passage; answers: the numbers of the sentences that answer it, none if none does."""
+    """A question about a passage, or about an article.
+
+    answers: the numbers of the sentences that answer it, none if none does; partly: of those that only lead to it.
+    """
 
     source: str
     title: str
     sentences: Sequence[str]
     text: str
     answers: Sequence[int]
+    partly: Sequence[int] = ()
 
     def pair(self, number: int, label: Label) -> Pair:
         """A sentence, led by the one that its pronoun needs, beside the question."""
@@ -56,7 +64,7 @@ def read_questions(data: Path) -> list[Question]:
             found += _about("xquad", passage, row["question"], [answer["text"] for answer in row["answers"]])
     for row in read_rows(WRITTEN / "questions.jsonl"):
         found += [Question("written", row["title"], row["sentences"], *one) for one in row["questions"]]
-    return found
+    return [*found, *_requests(data)]
 
 
 def is_held_out(question: Question) -> bool:
@@ -66,19 +74,34 @@ def is_held_out(question: Question) -> bool:
 
 
 def epoch(questions: Sequence[Question], number: int) -> list[Pair]:
-    """Per question the sentences that answer it, and some that do not: the likest, any, and one of another article."""
+    """Per question the sentences that answer it, and some that do not: the likest, any, and one of another article.
+
+    Of an article as many of the likest as answer.
+    """
     rng, pairs = Random(f"answers/{number}"), []
     for one in questions:
         pairs += [one.pair(place, Label.SUPPORTED) for place in one.answers]
-        others = [place for place in range(len(one.sentences)) if place not in one.answers]
+        others = [place for place in range(len(one.sentences)) if place not in (*one.answers, *one.partly)]
         others.sort(key=lambda place: -one.likeness(place) + rng.random())
-        chosen = others[:_HARD] + rng.sample(others[_HARD:], min(1, len(others[_HARD:])))
+        hard = max(_HARD, len(one.answers))
+        chosen = others[:hard] + rng.sample(others[hard:], min(1, len(others[hard:])))
         pairs += [one.pair(place, Label.INCONCLUSIVE) for place in chosen]
         other = rng.choice(questions)
         if rng.random() < _APART and other.title != one.title:
             place = rng.randrange(len(other.sentences))
             pairs.append(Pair(other.shown(place), one.text, Label.INCONCLUSIVE))
     return pairs
+
+
+def _requests(data: Path) -> Iterator[Question]:
+    """Requests about articles of wikitext_training and XQuAD, whose sentences are numbered from 1."""
+    articles: dict[str, list[str]] = {}
+    told = [(row["title"], row["text"]) for row in read_rows(data / "wikitext_training" / "passages.jsonl")]
+    for title, text in [*told, *((title, one["context"]) for _, title, one in read_xquad(data))]:
+        articles.setdefault(title, []).extend(sentences_in(text))
+    for row in read_rows(WRITTEN / "requests.jsonl"):
+        answers, partly = ([number - 1 for number in row[name]] for name in ("answers", "partly"))
+        yield Question("requests", row["title"], articles[row["title"]], row["request"], answers, partly)
 
 
 def _about(source: str, passage: Mapping[str, str], question: str, answers: Sequence[str]) -> Iterator[Question]:

@@ -20,8 +20,16 @@ Batch = list[tuple[Ids, list[int]]]
 class Batches(IterableDataset[Batch]):
     """Batches without end, epoch after epoch, from the `start`th on; each worker makes its share of them."""
 
-    def __init__(self, corpus: Corpus, encode: Callable[[Pack], Ids], seed: int, batch_claims: int, start: int) -> None:
-        self._corpus, self._encode = corpus, encode
+    def __init__(
+        self,
+        corpus: Corpus,
+        encode: Callable[[Pack], Ids],
+        seed: int,
+        batch_claims: int,
+        start: int,
+        retrieved: float,
+    ) -> None:
+        self._corpus, self._encode, self._retrieved = corpus, encode, retrieved
         self._seed, self._batch_claims, self._start = seed, batch_claims, start
         texts = [text for text in corpus.texts.values() if not is_held_out(text.title)]
         self._found = RetrievedEvidence(texts, MAX_CHARACTERS)
@@ -37,7 +45,7 @@ class Batches(IterableDataset[Batch]):
         for number in count():
             seed = 1000 * self._seed + number
             batch: list[Pack | Claim] = []
-            for one in epoch(self._corpus, seed):
+            for one in epoch(self._corpus, seed, self._retrieved):
                 batch.append(one)
                 if sum(len(item.claims) if isinstance(item, Pack) else 1 for item in batch) >= self._batch_claims:
                     yield seed, batch
