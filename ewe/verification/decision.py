@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from ewe.verification.combination import Thresholds
 from ewe.verification.contrasts import leaves_out_which
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
-from ewe.verification.left_out import changes_one_place, drops_a_rank
+from ewe.verification.left_out import changes_one_place, drops_a_rank, drops_an_exception
+from ewe.verification.negations import negates_another
 from ewe.verification.number_places import moves_a_number
 from ewe.verification.predicates import (
     names_another,
@@ -140,12 +141,21 @@ class DecisionRule:
 def _is_copy(wording: str, window: Window) -> bool:
     """Whether the claim says what the window's sentence says in its words."""
     led = window.led
-    changes = (says_more_often, moves_a_number, names_another, takes_as_done, spells_another, drops_a_rank)
+    changes = (says_more_often, moves_a_number, names_another, takes_as_done, spells_another)
+    changes = (*changes, drops_a_rank, drops_an_exception, negates_another)
     has_the_words = repeats_the_words(wording, led) and not takes_from_the_lead(wording, window.sentence)
     if not has_the_words or says_in_another_order(wording, led, window.passage.title):
         return False
-    is_changed = any(change(wording, led) for change in changes)
-    return not is_changed and not leaves_out_which(wording, window.sentence, window.passage.text)
+    if _only_asks(wording, window) or any(change(wording, led) for change in changes):
+        return False
+    return not leaves_out_which(wording, window.sentence, window.passage.text)
+
+
+def _only_asks(wording: str, window: Window) -> bool:
+    """Whether the sentence, or the title from which the claim's predicate is, is a question."""
+    if window.sentence.endswith("?"):
+        return True
+    return "?" in window.passage.title and takes_from_the_lead(wording, window.excerpt)
 
 
 def features(wording: str, reading: Reading) -> NDArray[np.float64]:

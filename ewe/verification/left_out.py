@@ -18,6 +18,11 @@ _CONDITIONS = words_of(
 )
 _EXCEPTIONS = words_of("unless except excepting excluding apart other but if provided with")  # as they begin
 _RANKS = words_of("second third fourth fifth sixth seventh eighth ninth tenth nd rd th")  # "2nd" is two words
+_RESERVATIONS = {
+    **dict.fromkeys(words_of("unless except excepting excluding"), ""),
+    **{"apart": "from", "other": "than", "exception": "of", "subject": "to", "provided": "that", "providing": "that"},
+}
+"""Words that begin one, with the word that must stand behind them."""
 _CACHED_PAIRS = 8192
 _CHANGED = 3  # words of a claim that a change in one place may have
 
@@ -88,6 +93,24 @@ def drops_a_rank(claim: str, sentence: str) -> bool:
         for run in common_runs(claim, sentence)
         for at in range(max(run.place, 1), run.place + run.size)
         if own.low[at] == "most" or own.low[at].endswith("est")
+    )
+
+
+def drops_an_exception(claim: str, sentence: str) -> bool:
+    """Whether a claim leaves out an exception or reservation of its evidence: "[unless it rains]".
+
+    One in front, between its words, or behind them in the same clause.
+    """
+    claimed, own = read_words(claim), read_words(sentence)
+    runs = common_runs(claim, sentence)
+    if not runs:
+        return False
+    last = runs[-1].place + runs[-1].size
+    places = (at for at, low in enumerate(own.low) if low in _RESERVATIONS and low not in claimed.low)
+    return any(
+        _RESERVATIONS[own.low[at]] in ("", *own.low[at + 1 : at + 2])
+        and (at == 0 or (at > runs[0].place and own.breaks.isdisjoint(range(last, at))))
+        for at in places
     )
 
 

@@ -61,8 +61,17 @@ def _says_the_same(one: Number, number: Number, claimed: NumberedText, own: Numb
         and _has_unit(one, number)
         and _is_same_place(own.place(one), claimed.place(number))
         and own.rate(one) == claimed.rate(number)
+        and not _counts_another(one, number, claimed, own)
         and not _is_of_another(own.described(one), claimed.described(number), own)
     )
+
+
+def _counts_another(one: Number, number: Number, claimed: NumberedText, own: NumberedText) -> bool:
+    """Whether the claim counts with it what the evidence has elsewhere: "40 oaks" for "40 trees, mostly oaks"."""
+    counted, claimed_counted = own.counted(one), claimed.counted(number)
+    if not counted or not claimed_counted or _YEAR.fullmatch(number.value):
+        return False
+    return set(counted).isdisjoint(claimed_counted) and number.unit in own.words
 
 
 def _is_beside_its_words(
@@ -78,7 +87,8 @@ def _is_beside_its_words(
             continue
         first = min((_last(word, own.words[: one.at]) for word in beside), default=one.at)
         last = own.words.index(right, one.at) if right else one.at
-        if all(_are_listed(rival, one, own) for rival in rivals if first < rival.at < last):
+        between = (rival for rival in rivals if first < rival.at < last)
+        if all(_are_listed(rival, one, own) or _leads_to(rival, one, own) for rival in between):
             return True
     return False
 
@@ -107,11 +117,18 @@ def _has_unit(one: Number, number: Number) -> bool:
 
 
 def _is_rival(rival: Number, number: Number, claimed: NumberedText, own: NumberedText) -> bool:
-    """Whether another number of the evidence has the unit of the claim's, its place, or is a year as well."""
+    """Whether another number of the evidence has the unit of the claim's, its place, or is a year or time as well."""
     if rival.value == number.value:
         return False
     are_years = all(_YEAR.fullmatch(one.value) and one.unit not in _MEASURES for one in (rival, number))
-    return are_years or rival.unit == number.unit != "" or own.left(rival) == claimed.left(number) != ""
+    are_times = ":" in rival.value and ":" in number.value
+    return are_years or are_times or rival.unit == number.unit != "" or own.left(rival) == claimed.left(number) != ""
+
+
+def _leads_to(rival: Number, one: Number, own: NumberedText) -> bool:
+    """Whether both are of one change: "from 5 to 15", "by 3 percent to 49 percent"."""
+    ends = own.place(rival) in ("from", "by") and own.place(one) in ("to", "until")
+    return ends and LINKS.issuperset(own.words[rival.at + 1 + bool(rival.unit) : one.at])
 
 
 def _are_listed(first: Number, second: Number, own: NumberedText) -> bool:

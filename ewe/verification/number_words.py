@@ -12,9 +12,10 @@ from ewe.text.english import AUXILIARIES, DETERMINERS, PREPOSITIONS, PRONOUNS, n
 _TOKEN = re.compile(
     r"(?:(?P<currency>[€$£¥]|\b(?:EUR|USD|GBP|CHF|NOK|SEK|DKK|JPY|CNY|INR|AUD|CAD|PLN|CZK)\b)\s?"
     r"|(?P<sign>(?<![\w)])[-−–]|\bminus ))?"
-    r"(?P<number>\d+(?:[.,]\d+)*(?: (?:hundred|thousand|million|billion|trillion)\b)?)"
+    r"(?P<number>\d+(?:[.,:]\d+)*(?: (?:hundred|thousand|million|billion|trillion)\b)?)"
     r"|(?P<word>per cent\b|[^\W\d_]+(?:['’][^\W\d_]+)*|[€$£¥%])"
 )
+_BREAK = re.compile(r"[,;:.!?()–—]")
 _SIGNS = {"€": "euro", "$": "dollar", "£": "pound", "gbp": "pound", "¥": "yen", "%": "percent", "per cent": "percent"}
 LINKS = AUXILIARIES | frozenset(map(normal_form, PRONOUNS | PREPOSITIONS | DETERMINERS | words_of("and or but nor")))
 _PREPOSITIONS = frozenset(map(normal_form, PREPOSITIONS))
@@ -48,10 +49,20 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class NumberedText:
-    """words: normal forms, numbers among them, with a currency behind its sum."""
+    """words: normal forms, numbers among them, with a currency behind its sum. breaks: places of words behind a mark
+    of punctuation.
+    """
 
     words: tuple[str, ...]
     numbers: tuple[Number, ...]
+    breaks: frozenset[int]
+
+    def counted(self, number: Number) -> tuple[str, ...]:
+        """The words right behind a number, up to a link or a mark of punctuation: "new trees" of "forty new trees"."""
+        end = number.at + 1
+        while end < len(self.words) and end not in self.breaks and self.words[end] not in LINKS:
+            end += 1
+        return self.words[number.at + 1 : end]
 
     def left(self, number: Number) -> str:
         """The nearest word before a number that is no link, or ""."""
@@ -83,11 +94,13 @@ class NumberedText:
 @lru_cache(maxsize=_CACHED_TEXTS)
 def read_numbers(text: str) -> NumberedText:
     """The words and numbers of a text; read once where it comes again."""
-    words = tuple(_words(text))
+    pairs = list(_words(text))
+    words = tuple(word for word, _ in pairs)
     places = [at for at, word in enumerate(words) if is_number(word)]
     following = (words[at + 1] if at + 1 < len(words) else "" for at in places)
     units = ("" if word in LINKS or is_number(word) else word for word in following)
-    return NumberedText(words, tuple(Number(at, words[at], unit) for at, unit in zip(places, units, strict=True)))
+    numbers = tuple(Number(at, words[at], unit) for at, unit in zip(places, units, strict=True))
+    return NumberedText(words, numbers, frozenset(at for at, (_, is_apart) in enumerate(pairs) if is_apart))
 
 
 def is_number(word: str) -> bool:
@@ -95,11 +108,16 @@ def is_number(word: str) -> bool:
     return word.lstrip("-")[:1].isdigit()
 
 
-def _words(text: str) -> Iterator[str]:
-    """Normal forms; a scale is part of its number ("4.1 million"), and "one" is none ("one of the towers")."""
+def _words(text: str) -> Iterator[tuple[str, bool]]:
+    """Normal forms, and whether a mark of punctuation stands before; a scale is part of its number ("4.1 million"), and
+    "one" is none ("one of the towers").
+    """
+    end = 0
     for match in _TOKEN.finditer(text):
+        is_apart = _BREAK.search(text, end, match.start()) is not None
+        end = match.end()
         if match["number"]:
-            yield ("-" if match["sign"] else "") + normal_form(match["number"])
+            yield ("-" if match["sign"] else "") + normal_form(match["number"]), is_apart
         if low := (match["word"] or match["currency"] or "").lower():
             low = _SIGNS.get(low, low.replace("’", "'").removesuffix("'s"))
-            yield low if low == "one" else normal_form(low)
+            yield low if low == "one" else normal_form(low), is_apart and not match["number"]

@@ -17,7 +17,7 @@ _STAND_INS = PRONOUNS | words_of("that which")
 _PLACES = PREPOSITIONS - {"by"}
 _REACH = 4  # More words than the claim's predicate has, in which a sentence may say the same.
 _LINKS = PREPOSITIONS | DETERMINERS | AUXILIARY_FORMS | words_of("be been being")
-_NOT_YET = words_of("will shall")
+_NOT_YET = words_of("will shall would may might could should")
 _AIMS = frozenset(
     map(
         normal_form,
@@ -74,7 +74,9 @@ def _predicate(text: SentenceWords) -> list[str]:
 
 
 def takes_as_done(claim: str, evidence: str) -> bool:
-    """Whether the claim states what the evidence only plans or reports: "will be opened", "was expected to win"."""
+    """Whether the claim states what the evidence only plans, reports or thinks possible: "will be opened", "was
+    expected to win", "may harm".
+    """
     claimed, own = Counter(read_words(claim).stems), read_words(evidence)
     return any(
         count >= own.stems.count(word)
@@ -118,7 +120,8 @@ def _undone(text: SentenceWords) -> Counter[str]:
     openings = (
         at
         for at, low in enumerate(text.low)
-        if low in _NOT_YET or (text.stems[at] in _AIMS and text.low[at + 1 : at + 2] == ("to",))
+        if (low in _NOT_YET and not _is_month(text.low, at))
+        or (text.stems[at] in _AIMS and text.low[at + 1 : at + 2] == ("to",))
     )
     behind = (
         next(
@@ -127,6 +130,12 @@ def _undone(text: SentenceWords) -> Counter[str]:
         for at in openings
     )
     return Counter(filter(None, behind))
+
+
+def _is_month(low: Sequence[str], at: int) -> bool:
+    """Whether a "may" is one: "in May", "May 1911", "3 May"."""
+    beside = (*low[max(0, at - 1) : at], *low[at + 1 : at + 2])
+    return low[at] == "may" and any(word in PREPOSITIONS or word[0].isdigit() for word in beside)
 
 
 def _content_stems(stems: Sequence[str], low: Sequence[str]) -> list[str]:

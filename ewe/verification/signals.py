@@ -12,11 +12,11 @@ from functools import lru_cache
 
 from ewe.text.english import FUNCTION_WORDS, MONTHS, NUMBER_WORDS, ORDINALS, SAME_WORDS, normal_form, words_of
 from ewe.types import Passage
+from ewe.verification.negations import NEGATIONS, negations_of
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
-_NEGATIONS = words_of("not no never none neither nor without cannot nobody nothing")
 _NUMBERS = frozenset({*MONTHS, *NUMBER_WORDS, *ORDINALS}) - {"may", "march", "mar", "second", "one"}
-_SAID_ANYWAY = (FUNCTION_WORDS - _NUMBERS) | _NEGATIONS
+_SAID_ANYWAY = (FUNCTION_WORDS - _NUMBERS) | NEGATIONS
 _FEW, _ENOUGH = 3, 6  # Missing words that a change leaves, and words below which they are no small part.
 _DEGREES = words_of(
     """all every each some any few fewer many most several only both none always never sometimes often usually rarely
@@ -51,9 +51,10 @@ def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     whether a number (month, ordinal) or every word of a name of the claim is missing: texts shorten names. What only
     title and lead name is there once, for the sentence's own pronoun.
     negations: whether one of claim and sentence is negated and the other is not; in a sentence that says much more, a
-    negation may be of something else. words: the share of the claim's content words that are missing. one word:
-    whether these are few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is
-    missing in the sentence. certainty: whether the claim lacks a "may" or "probably" of the sentence.
+    negation may be of something else, and what negates only words that the claim leaves out does not count. words: the
+    share of the claim's content words that are missing. one word: whether these are few of many, 1 to 3 of at least 6.
+    degrees: whether a word that tells how much or which way is missing in the sentence. certainty: whether the claim
+    lacks a "may" or "probably" of the sentence.
     """
     claimed, own, context = _read(claim), _read(sentence), _read(led)
     names = _missing_names(claimed, own, context)
@@ -62,12 +63,24 @@ def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     return (
         float(bool(claimed.numbers - context.numbers)),
         float(bool(names)),
-        float((claimed.negations > 0 or is_alike) and claimed.negations % 2 != own.negations % 2),
+        float((claimed.negations > 0 or is_alike) and claimed.negations % 2 != _negations(claim, sentence, led) % 2),
         len(missing) / max(1, len(claimed.content)),
         float(len(claimed.content) >= _ENOUGH and 1 <= len(missing) <= _FEW),
         float(not claimed.degrees <= own.degrees),
         float(is_alike and not own.degrees & _HEDGES <= claimed.degrees),
     )
+
+
+def _negations(claim: str, sentence: str, led: str) -> int:
+    """How many negations of the evidence bear on the claim: of title and lead those of what it has from there alone,
+    or that end them ("We do not pay for:").
+    """
+    claimed, own = _read(claim), _read(sentence)
+    from_lead = claimed.content - own.stems - claimed.names.keys()
+    near, all_of_led = negations_of(sentence), negations_of(led)
+    bearing = sum(not one.is_aside or not one.words.isdisjoint(claimed.content) for one in near)
+    of_lead = sum(not one.words.isdisjoint(from_lead) for one in all_of_led)
+    return bearing + of_lead + sum(not one.words for one in all_of_led) - sum(not one.words for one in near)
 
 
 def _missing_names(claimed: _Text, own: _Text, context: _Text) -> frozenset[str]:
@@ -189,15 +202,14 @@ def _read(text: str) -> _Text:
     numbered: dict[str, set[str]] = {}
     opening: set[str] = set()
     degrees: set[str] = set()
-    negations = 0
     name_end = 0
     for match in _TOKEN.finditer(text):
         low = match[0].lower()
         word = normal_form(low)
         words.append(word)
-        degrees |= {SAME_WORDS.get(low, low)} & _DEGREES
-        negations += low in _NEGATIONS or low.endswith(("n't", "n’t"))
-        if low[0].isdigit() or low in _NUMBERS:
+        is_may = match[0] == "May" and match.start() > 0  # the month
+        degrees |= set() if is_may else {SAME_WORDS.get(low, low)} & _DEGREES
+        if low[0].isdigit() or low in _NUMBERS or is_may:
             numbers.add(word)
             if names and text[name_end : match.start()] == " " and low[0].isdigit():
                 numbered.setdefault(words[-2], set()).add(word)
@@ -209,5 +221,5 @@ def _read(text: str) -> _Text:
             if match.start() == 0:
                 opening.add(word)
     stems = frozenset(words)
-    sets = (tuple(full_names), numbered, frozenset(opening), frozenset(degrees))
-    return _Text(tuple(words), stems, stems - _SAID_ANYWAY, frozenset(numbers), names, *sets, negations)
+    sets = (tuple(full_names), numbered, frozenset(opening), frozenset(degrees), len(negations_of(text)))
+    return _Text(tuple(words), stems, stems - _SAID_ANYWAY, frozenset(numbers), names, *sets)

@@ -46,6 +46,10 @@ REVENUE = "Revenue rose by 12 percent to EUR 48.3 million in 2024."
         ("The licence costs USD 40.", LICENCE),
         ("The licence costs USD 40 per month.", LICENCE),
         ("Send it after 30 days after the trip.", "Send it within 30 days after the trip."),
+        ("They plant forty oaks.", "They plant forty trees, mostly oaks."),
+        ("The island has 83 children.", "The island has 83 inhabitants, 12 of whom are children."),
+        ("On Sundays the ferry leaves at 21:40.", "The ferry leaves at 21:40, on Sundays at 19:15."),
+        ("The staff grew to 20.", "The staff grew from 12 to 18 and the fleet to 20."),
     ],
 )
 def test_a_number_of_something_else(claim: str, evidence: str) -> None:
@@ -74,6 +78,12 @@ def test_a_number_of_something_else(claim: str, evidence: str) -> None:
         ("It survives -28 °C.", "It survives −28 °C."),
         ("It covers the years 1990-1994.", "It covers the years 1990–1994."),
         ("The firm has 143 employees.", "The firm has 143 employees and exports to 19 countries."),
+        ("They plant forty trees.", "They plant forty new trees, mostly oaks."),
+        ("In 1953 the workers left the mill.", "In 1953 workers of the mill left."),
+        ("The ferry leaves at 21:40.", "The ferry leaves at 21:40, on Sundays at 19:15."),
+        ("The limit was lowered to 60 requests.", "The limit was lowered from 120 to 60 requests."),
+        ("The share fell to 49 per cent.", "The share fell by 12 per cent to 49 per cent."),
+        ("She was mayor until 1968.", "She was mayor from 1961 until 1968."),
         ("No number at all.", "Nothing here."),
     ],
 )

@@ -7,7 +7,13 @@ import pytest
 
 from ewe.errors import JudgeError
 from ewe.verification import omission_reader
-from ewe.verification.left_out import changes_nothing, changes_one_place, drops_a_rank, leaves_out_words
+from ewe.verification.left_out import (
+    changes_nothing,
+    changes_one_place,
+    drops_a_rank,
+    drops_an_exception,
+    leaves_out_words,
+)
 from ewe.verification.omission_reader import still_said
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "verdicts_omissions.jsonl"
@@ -186,3 +192,21 @@ def test_a_claim_that_only_leaves_out_words_changes_nothing() -> None:
 )
 def test_the_rank_of_a_superlative_is_not_left_out(claim: str, sentence: str, is_dropped: bool) -> None:
     assert drops_a_rank(claim, sentence) is is_dropped
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence", "is_dropped"),
+    [
+        ("Dogs are not admitted.", "Dogs are not admitted, apart from guide dogs.", True),
+        ("Drink a litre a day.", "Drink a litre a day, unless you were told not to.", True),
+        ("They agreed to plant trees.", "They agreed to plant trees by March, subject to a survey.", True),
+        ("The hall is open.", "Except on Mondays, the hall is open.", True),
+        ("Members may bring guests.", "Members, unless suspended, may bring guests.", True),
+        ("Dogs are not admitted, apart from guide dogs.", "Dogs are not admitted, apart from guide dogs.", False),
+        ("Tickets cost £7.", "Tickets cost £7, and dogs are not admitted, apart from guide dogs.", False),
+        ("Meals were provided.", "Meals were provided by the inn.", False),
+        ("She taught the subject.", "She taught the subject in Oslo.", False),
+    ],
+)
+def test_an_exception_is_not_left_out(claim: str, sentence: str, is_dropped: bool) -> None:
+    assert drops_an_exception(claim, sentence) is is_dropped

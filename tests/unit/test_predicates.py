@@ -126,6 +126,8 @@ def test_a_phrase_that_moves_with_its_preposition_keeps_the_order(claim: str, ev
         ("The council sold the mill.", "The council intends to sell the mill."),
         ("Ann Holt won the election.", "Ann Holt was expected to win the election."),
         ("It has 300 seats.", "It will have 300 seats."),
+        ("Codeine causes nausea.", "Codeine may cause nausea."),
+        ("The firm sold the mill.", "The firm might have sold the mill."),
     ],
 )
 def test_what_is_only_planned_or_expected_is_not_done(claim: str, evidence: str) -> None:
@@ -138,6 +140,8 @@ def test_what_is_only_planned_or_expected_is_not_done(claim: str, evidence: str)
     [
         ("The house was built in 1930.", "The house was built in 1930 and will be sold."),
         ("Ann Holt won in 1999.", "Ann Holt planned to win, and won in 1999."),
+        ("The mast was raised in 1911.", "The mast was raised in May 1911."),
+        ("The mast was raised in 1911.", "The mast was raised on 3 May 1911."),
     ],
 )
 def test_a_plan_for_something_else_leaves_what_is_done(claim: str, evidence: str) -> None:

@@ -308,6 +308,33 @@ def test_a_copy_says_of_which_and_spells_alike(claim, text):
     assert not DecisionRule(THRESHOLDS, copies_only=True).confirms(claim, window)
 
 
+@pytest.mark.parametrize(
+    ("claim", "title", "text"),
+    [
+        ("Dogs can come in.", "The lake", "Can dogs come in?"),
+        ("You can share a note with others.", "Help - Can I share a note with others?", "No."),
+        ("Vaccinations are covered.", "Policy - What is not covered", "Vaccinations."),
+        ("It was paid by Ada, not by Bo.", "Mill", "It was paid by Bo, not by Ada."),
+        ("Dogs are not admitted.", "Mill", "Dogs are not admitted, apart from guide dogs."),
+    ],
+)
+def test_a_question_or_an_exception_or_another_negation_is_no_copy(claim, title, text):
+    window = SentenceSelector().select(claim, Passage("p", text, title=title))
+    assert not DecisionRule(THRESHOLDS, copies_only=True).confirms(claim, window)
+
+
+def test_an_answer_under_a_question_is_a_copy():
+    claim = "Free users can attach 25 MB."
+    window = SentenceSelector().select(claim, Passage("p", claim, title="Help - How large may attachments be?"))
+    assert DecisionRule(THRESHOLDS, copies_only=True).confirms(claim, window)
+
+
+def test_the_month_of_may_is_no_doubt_but_a_number():
+    assert missing("The mast was raised in 1911.", "The mast was raised in May 1911.")["certainty"] == 0
+    assert missing("The mast was raised in May 1911.", "The mast was raised in June 1911.")["numbers"] == 1
+    assert missing("Smoke harms the fish.", "Smoke may harm the fish.")["certainty"] == 1
+
+
 def test_what_a_relative_clause_says_is_not_supported_of_another():
     text = "Ada Lind met Bo Berg, who had painted the hall."
     near = reading(SUPPORTS, "Ada Lind had painted the hall.", text)
