@@ -22,7 +22,7 @@ from judge_training.export import export_reader
 from judge_training.metrics import ranking, softmax
 from judge_training.model import build_optimizer, judge_to_train_further
 from judge_training.pairs import Label
-from judge_training.question_sets import Question, epoch, is_held_out, read_questions
+from judge_training.question_sets import Question, epoch, is_held_out, read_questions, trained_on
 from judge_training.reader_command import export_run, reader_parser
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -81,7 +81,7 @@ def train(args: argparse.Namespace) -> None:
     optimizer, average = build_optimizer(finder.model, args.lr, _LAYER_DECAY), Average(finder.model, _AVERAGED)
     args.run_dir.mkdir(parents=True, exist_ok=True)
     start = probed = time.monotonic()
-    for step, batch in enumerate(_batches(finder, [one for one in questions if not is_held_out(one)], args.seed)):
+    for step, batch in enumerate(_batches(finder, trained_on(questions), args.seed)):
         done = (time.monotonic() - start) / (60 * args.minutes)
         if done >= 1 or time.monotonic() - probed > _PROBED_S:
             probed = time.monotonic()

@@ -75,9 +75,9 @@ def wants_answers(answer: Answer, settings: FeedbackConfig) -> bool:
 
 
 def gives_way(answer: Answer, settings: FeedbackConfig, check: Verified) -> bool:
-    """Whether a sentence that nothing bears out is to give way to one that answers the question."""
+    """Whether an answer's first sentence, which nothing bears out, is to give way to one that answers the question."""
     result = check.result
-    if result.verdict is not Verdict.INCONCLUSIVE or not wants_answers(answer, settings):
+    if check.sentence or result.verdict is not Verdict.INCONCLUSIVE or not wants_answers(answer, settings):
         return False
     wording = " ".join(claim.text for claim in result.claims)
     return answers_otherwise(

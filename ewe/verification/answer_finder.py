@@ -19,7 +19,7 @@ MODEL = Path(__file__).parent / "answer_model"
 MAX_TOKENS = 160
 """Of sentence and question together; of longer sentences the beginning is read."""
 _ANSWERS = 0.5  # The probability from which on a sentence is taken for an answer.
-_MOST = 6
+_MOST = 3
 
 
 def find_answers(questions: Sequence[str], passages: Sequence[Sequence[Passage]]) -> list[tuple[Evidence, ...]]:

@@ -27,7 +27,7 @@ _HARD, _APART = 2, 0.4  # wrong sentences with most of the question's words; sha
 class Question:
     """A question about a passage, or about an article.
 
-    answers: the numbers of the sentences that answer it, none if none does; partly: of those that only lead to it.
+    answers: the numbers of the sentences that answer it, none if none does.
     """
 
     source: str
@@ -35,7 +35,6 @@ class Question:
     sentences: Sequence[str]
     text: str
     answers: Sequence[int]
-    partly: Sequence[int] = ()
 
     def pair(self, number: int, label: Label) -> Pair:
         """A sentence, led by the one that its pronoun needs, beside the question."""
@@ -73,18 +72,19 @@ def is_held_out(question: Question) -> bool:
     return question.title in REPORTED or share < _HELD_OUT
 
 
-def epoch(questions: Sequence[Question], number: int) -> list[Pair]:
-    """Per question the sentences that answer it, and some that do not: the likest, any, and one of another article.
+def trained_on(questions: Sequence[Question]) -> list[Question]:
+    """Those about other articles, but no requests: a finder that was trained on them was no better at them."""
+    return [one for one in questions if not is_held_out(one) and one.source != "requests"]
 
-    Of an article as many of the likest as answer.
-    """
+
+def epoch(questions: Sequence[Question], number: int) -> list[Pair]:
+    """Per question the sentences that answer it, and some that do not: the likest, any, and one of another article."""
     rng, pairs = Random(f"answers/{number}"), []
     for one in questions:
         pairs += [one.pair(place, Label.SUPPORTED) for place in one.answers]
-        others = [place for place in range(len(one.sentences)) if place not in (*one.answers, *one.partly)]
+        others = [place for place in range(len(one.sentences)) if place not in one.answers]
         others.sort(key=lambda place: -one.likeness(place) + rng.random())
-        hard = max(_HARD, len(one.answers))
-        chosen = others[:hard] + rng.sample(others[hard:], min(1, len(others[hard:])))
+        chosen = others[:_HARD] + rng.sample(others[_HARD:], min(1, len(others[_HARD:])))
         pairs += [one.pair(place, Label.INCONCLUSIVE) for place in chosen]
         other = rng.choice(questions)
         if rng.random() < _APART and other.title != one.title:
@@ -100,8 +100,8 @@ def _requests(data: Path) -> Iterator[Question]:
     for title, text in [*told, *((title, one["context"]) for _, title, one in read_xquad(data))]:
         articles.setdefault(title, []).extend(sentences_in(text))
     for row in read_rows(WRITTEN / "requests.jsonl"):
-        answers, partly = ([number - 1 for number in row[name]] for name in ("answers", "partly"))
-        yield Question("requests", row["title"], articles[row["title"]], row["request"], answers, partly)
+        answers = [number - 1 for number in row["answers"]]
+        yield Question("requests", row["title"], articles[row["title"]], row["request"], answers)
 
 
 def _about(source: str, passage: Mapping[str, str], question: str, answers: Sequence[str]) -> Iterator[Question]:
