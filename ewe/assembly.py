@@ -10,7 +10,7 @@ from typing import Literal
 
 from ewe.components import Components
 from ewe.config import Config
-from ewe.config.loading import LoadStep, OnLoad, ignore_step
+from ewe.config.loading import LoadStep, OnLoad
 from ewe.config.registry import verifies
 from ewe.engine.attention.probe import attention_layers
 from ewe.engine.core import EngineCore
@@ -53,7 +53,7 @@ def build_engine(
     components: Components,
     on_finish: Callable[[Sequence, Generation], None],
     loaded: LoadedModel | None,
-    on_load: OnLoad = ignore_step,
+    on_load: OnLoad,
 ) -> Engine:
     """All parts of one engine, not yet running; `loaded` reuses a model that is already in memory."""
     if config.model.tensor_parallel > 1:

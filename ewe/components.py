@@ -46,7 +46,7 @@ class Components:
         """Whether anything brings texts into the memory."""
         return (self.retriever or self.verifier or self.memories) is not None
 
-    def attached(self, run: Run, loaded: LoadedModel, on_load: OnLoad = ignore_step) -> Components:
+    def attached(self, run: Run, loaded: LoadedModel, on_load: OnLoad) -> Components:
         """The same for an engine that runs: the judge that is its own model, if there is one, is told of it.
 
         run: gives the answers to requests. Raises JudgeError if the model or the adapter cannot judge.

@@ -100,11 +100,6 @@ class Sequence:
         return len(self.request.prompt_ids) + len(self.output_text.ids) + (self.schedule.placeholder is not None)
 
     @property
-    def num_drawn(self) -> int:
-        """Tokens of the text, the placeholder included."""
-        return len(self.output_text.ids) + (self.schedule.placeholder is not None)
-
-    @property
     def is_full(self) -> bool:
         """Whether no token can follow the placeholder token: it is the text's last, or a score that is under way."""
         if self.schedule.placeholder is None:

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, searched_text, snapshot
+from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, check_top_k, searched_text, snapshot
 from ewe.retrieval.store import IndexStale, PassageStore, fresh_index, publish_index
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
@@ -61,8 +61,7 @@ class BM25Retriever:
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages with positive scores, best first; raises ValueError if top_k < 1."""
-        if top_k < 1:
-            raise ValueError(f"top_k must be at least 1, got {top_k}")
+        check_top_k(top_k)
         return [self._search(query, top_k) for query in queries]
 
     def _search(self, query: str, top_k: int) -> list[ScoredPassage]:

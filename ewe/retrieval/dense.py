@@ -9,7 +9,7 @@ import numpy as np
 from ewe.config.lazy import warm
 from ewe.retrieval.dense_index import DenseIndex, IndexKind, resolve_kind
 from ewe.retrieval.encoders import Encoder
-from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, snapshot
+from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, check_top_k, snapshot
 from ewe.retrieval.store import IndexStale, PassageStore, fresh_index, publish_index
 from ewe.retrieval.vectors import Vectors, count_vectors, is_made_by, read_note
 from ewe.types import Passage, ScoredPassage
@@ -60,8 +60,7 @@ class DenseRetriever:
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first; raises ValueError if top_k < 1."""
-        if top_k < 1:
-            raise ValueError(f"top_k must be at least 1, got {top_k}")
+        check_top_k(top_k)
         hits = self._index.search(self.encoder.encode_queries(queries), top_k, self._rows.allowed)
         return [self._rows.fetch(positions, scores) for positions, scores in hits]
 

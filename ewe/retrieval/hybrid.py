@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ewe.config.lazy import warm
 from ewe.errors import ConfigError
-from ewe.retrieval.source import describe
+from ewe.retrieval.source import check_top_k, describe
 from ewe.types import ScoredPassage
 from ewe.types.protocols import Retriever
 
@@ -49,8 +49,7 @@ class HybridRetriever:
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first; raises ValueError if top_k < 1."""
-        if top_k < 1:
-            raise ValueError(f"top_k must be at least 1, got {top_k}")
+        check_top_k(top_k)
         depth = max(self._depth, top_k)
         rankings = [retriever.retrieve(queries, depth) for retriever in self.retrievers]
         return [fuse(rows, self._weights)[:top_k] for rows in zip(*rankings, strict=True)]

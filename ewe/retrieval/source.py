@@ -43,6 +43,12 @@ def snapshot(source: PassageSource) -> AbstractContextManager[None]:
     return source.snapshot() if isinstance(source, PassageStore) else nullcontext()
 
 
+def check_top_k(top_k: int) -> None:
+    """Raises ValueError for a search that asks for nothing."""
+    if top_k < 1:
+        raise ValueError(f"top_k must be at least 1, got {top_k}")
+
+
 def searched_text(passage: Passage) -> str:
     """What indexes hold of a passage: title and text, one line each."""
     return f"{passage.title}\n{passage.text}" if passage.title else passage.text

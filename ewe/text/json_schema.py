@@ -16,6 +16,10 @@ from ewe.errors import SchemaError
 GRAMMAR_FAILED = "the grammar of the JSON schema: "
 """How the error of an answer begins whose schema turned out to be too much for its grammar."""
 
+# As chat templates write JSON; free white space would let a model that has nothing to say write blanks up to its limit.
+WRITTEN_FORM = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+"""How llguidance has models write JSON."""
+
 MAX_DEPTH = 120  # levels of objects and lists: the compiler reads 127, and templates write schemas by recursion
 _MOST_VALUES = 100_000
 _LONGEST_POINTER = 1500  # characters of it in a message
@@ -33,7 +37,7 @@ _PIECE = re.compile(
 Path = tuple[str | int, ...]
 
 
-def check_depth(value: Any, where: str = "") -> None:
+def check_depth(value: Any, where: str) -> None:
     """Raises SchemaError, which begins with `where`, for a schema nested deeper than MAX_DEPTH, or of endless size."""
     waiting: list[tuple[Any, Path]] = [(value, ())]
     for _ in range(_MOST_VALUES):

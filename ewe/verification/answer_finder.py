@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ewe.config.lazy import Lazy
-from ewe.config.loading import import_torch
 from ewe.text.quotation import whole_sentences
 from ewe.types import Evidence, Passage, Verdict
-from ewe.verification.judges.cached import CachedJudge
+from ewe.verification.judges.cached import trained_further
 from ewe.verification.judges.protocol import SUPPORTED
 from ewe.verification.selection import under_title
 
@@ -56,12 +55,4 @@ def _best(scored: Sequence[tuple[float, Passage, str]]) -> tuple[Evidence, ...]:
     )
 
 
-def _load() -> CachedJudge:
-    import_torch()
-    # Here, so that verifiers with other judges need no torch.
-    from ewe.verification.judges.builtin_judge import load_further
-
-    return CachedJudge(load_further(MODEL / "reader.safetensors", "answers", MAX_TOKENS))
-
-
-_finder = Lazy(_load)
+_finder = Lazy(lambda: trained_further(MODEL, "answers", MAX_TOKENS))

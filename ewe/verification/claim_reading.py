@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ewe.types import Passage
+from ewe.types import Passage, Verdict
 from ewe.verification.combination import Decision, JudgedPiece, source_weight
+from ewe.verification.judges.protocol import Judge, can_judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,33 @@ class ClaimReader(Protocol):
 
     def warm(self) -> None:
         """Has the judge load its model, if it has one."""
+
+
+class CascadeReader:
+    """Two readers in a row: the first is quick and right where it decides, the second reads what it leaves open.
+
+    judge: that the second reader asks; where it turns out to be none, the first decides alone.
+    """
+
+    def __init__(self, first: ClaimReader, second: ClaimReader, judge: Judge) -> None:
+        self._first = first
+        self._second = second
+        self._judge = judge
+
+    def read(self, claims: Sequence[StatedClaim], passages: Sequence[Sequence[Passage]]) -> list[ClaimReading]:
+        """Per claim the reading of its passages; the second reader is asked once, if at all."""
+        readings = self._first.read(claims, passages)
+        left = [at for at, one in enumerate(readings) if one.decision.verdict is Verdict.INCONCLUSIVE]
+        if left and can_judge(self._judge):
+            again = self._second.read([claims[at] for at in left], [passages[at] for at in left])
+            for at, reading in zip(left, again, strict=True):
+                readings[at] = reading
+        return readings
+
+    def warm(self) -> None:
+        """Has both judges load their models."""
+        self._first.warm()
+        self._second.warm()
 
 
 def weight_of(passage: Passage, by_veracity: bool) -> float:

@@ -12,8 +12,7 @@ from ewe.text.prompt_injection import addresses_the_reader, spells_control_token
 from ewe.types import Claim, Evidence, Passage, SentenceClaims, Verdict, VerificationRequest, VerificationResult
 from ewe.types.protocols import ClaimExtractor, Retriever
 from ewe.verification.answer_finder import find_answers
-from ewe.verification.cascade_reader import CascadeReader
-from ewe.verification.claim_reading import ClaimReader, ClaimReading, StatedClaim
+from ewe.verification.claim_reading import CascadeReader, ClaimReader, ClaimReading, StatedClaim
 from ewe.verification.combination import UNSUPPORTED, Decision, is_conflict
 from ewe.verification.decision import DecisionRule
 from ewe.verification.extraction.context import previous_sentence

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.verification.combination import Thresholds
-from ewe.verification.contrasts import leaves_out_which
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
-from ewe.verification.left_out import changes_one_place, drops_a_rank, drops_an_exception
+from ewe.verification.left_out import changes_one_place, drops_a_rank, drops_an_exception, leaves_out_which
 from ewe.verification.negations import negates_another
 from ewe.verification.number_places import moves_a_number
 from ewe.verification.predicates import (

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ewe.config.lazy import Lazy
-from ewe.config.loading import import_torch
-from ewe.verification.judges.cached import CachedJudge
+from ewe.verification.judges.cached import trained_further
 from ewe.verification.judges.protocol import SUPPORTED
 
 MODEL = Path(__file__).parent / "omission_model"
@@ -31,12 +30,4 @@ def load_reader() -> None:
     _reader.get()
 
 
-def _load() -> CachedJudge:
-    import_torch()
-    # Here, so that verifiers with other judges need no torch.
-    from ewe.verification.judges.builtin_judge import load_further
-
-    return CachedJudge(load_further(MODEL / "reader.safetensors", "omissions", MAX_TOKENS))
-
-
-_reader = Lazy(_load)
+_reader = Lazy(lambda: trained_further(MODEL, "omissions", MAX_TOKENS))

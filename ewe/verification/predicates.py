@@ -145,7 +145,7 @@ def _content_stems(stems: Sequence[str], low: Sequence[str]) -> list[str]:
 
 def _where_it_says(own: SentenceWords, predicate: Sequence[str], low: Sequence[str]) -> int | None:
     """Where the sentence has the predicate's first content word with most of the others after it."""
-    content = [word for word, form in zip(predicate, low, strict=True) if form not in FUNCTION_WORDS]
+    content = _content_stems(predicate, low)
     if not content:
         return None
     places = [at for at, word in enumerate(own.stems) if word == content[0]]

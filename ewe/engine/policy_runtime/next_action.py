@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-from ewe.engine.policy_runtime.wordings import Drawing
 from ewe.engine.sequence import Sequence
 
 # What to do with a sequence now. Names and no Enum, whose members Python 3.11 takes five times as long to find: every
@@ -41,16 +40,12 @@ def next_action(sequence: Sequence) -> Action:
     if state.judging is not None:
         return "take_judged" if state.judging.done else "wait"
     if state.drawing is not None:
-        return _drawing_action(state.drawing)
+        if not state.drawing.sides:
+            return "draw"
+        return "take_drawn" if state.drawing.is_done else "wait"
     if head is not None:
         if head.job.done:
             return "apply_verdicts"
         if sequence.finish is not None or any(check.waits for check in state.checks):
             return "wait"
     return "run" if sequence.finish is None else "complete"
-
-
-def _drawing_action(drawing: Drawing) -> Action:
-    if not drawing.sides:
-        return "draw"
-    return "take_drawn" if drawing.is_done else "wait"

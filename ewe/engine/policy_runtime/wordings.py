@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import abc
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from ewe.engine.evidence.sentence_checks import FeedbackState
 from ewe.engine.evidence.workers import Job, Worker
@@ -107,14 +106,18 @@ def judge(
     _expect_quiet(sequence)
     if verification is None:
         raise ValueError("Judge: there is no verifier")
-    request = sequence.request
-    closed_world = request.original.closed_world
-    new_request = partial(VerificationRequest, closed_world=closed_world, wants_answers=wants_answers)
     drawn = [wording for wording in wordings if wording.text]
-    parts = [in_context(request.original.prefill, wording.before, wording.text) for wording in drawn]
-    requests = [new_request(request.question, *part) for part in parts]
+    requests = [verification_request(sequence, wording.before, wording.text, wants_answers) for wording in drawn]
     sequence.policy.judged = wordings
     sequence.policy.judging = verification.submit(requests, timeout)
+
+
+def verification_request(sequence: Sequence, before: str, sentence: str, wants_answers: bool) -> VerificationRequest:
+    """What a verifier is asked of a sentence that stands in an answer behind the text before."""
+    request = sequence.request
+    parts = in_context(request.original.prefill, before, sentence)
+    closed_world = request.original.closed_world
+    return VerificationRequest(request.question, *parts, closed_world=closed_world, wants_answers=wants_answers)
 
 
 def judged(sequence: Sequence) -> tuple[tuple[Wording, ...], tuple[VerificationResult, ...], Job]:

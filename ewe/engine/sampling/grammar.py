@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ewe.errors import SchemaError
-from ewe.text.json_schema import check_schema
+from ewe.text.json_schema import WRITTEN_FORM, check_schema
 
-# Free white space would let a model that has nothing to say write blanks up to its limit.
-_FORM = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 _KEPT = 32  # compiled schemas
 _LONGEST = 100_000  # characters of a schema
 _STACK_BYTES = 1 << 28  # llguidance follows references by recursion: 2500 in a row overflow the usual 8 MiB
@@ -126,7 +124,7 @@ class Grammars:
             self._tokens = self._read_tokenizer()
         if is_schema:
             try:
-                grammar = library.LLMatcher.grammar_from_json_schema(text, overrides=_FORM)
+                grammar = library.LLMatcher.grammar_from_json_schema(text, overrides=WRITTEN_FORM)
             except ValueError as error:  # Python's JSON has infinities and halves of surrogate pairs
                 raise SchemaError(f"the JSON schema is not JSON: {error}") from error
         else:

@@ -133,7 +133,9 @@ class ActiveSequences:
             slots = sequence.table.slots()[:num_read]
             sequence.attention = self.runner.text_attention(slots, len(sequence.request.prompt_ids))
         if sequence.wording_task is not None:
-            self._finish_wording(sequence, sequence.wording_task.main)
+            self._leave(sequence)
+            if sequence.finish == "error":  # the text that it was drawn for fails without it
+                self.end(sequence.wording_task.main, "error", sequence.error)
             return
         self.policies.close(sequence)
         generation = complete(sequence)
@@ -146,12 +148,6 @@ class ActiveSequences:
         # Those that wait for its prompt, and those that draw for it, end with it.
         for other in (*sequence.siblings, *(drawing.sides if drawing is not None else ())):
             self.end(other, sequence.finish or "error", sequence.error)
-
-    def _finish_wording(self, sequence: Sequence, main: Sequence) -> None:
-        """A wording is there, for whom it was drawn; without it that one has failed."""
-        self._leave(sequence)
-        if sequence.finish == "error":
-            self.end(main, "error", sequence.error)
 
     def _leave(self, sequence: Sequence) -> None:
         """Gives back all that a sequence holds."""

@@ -90,13 +90,11 @@ class UnitTokenizer:
         token_ids = tuple(self._token_ids(held))
         if len(token_ids) == sum(isinstance(piece, int) for piece in self._pieces):
             raise InvalidRequestError(f"passage {passage.id!r} has no text that the tokenizer keeps")
-        return UnitText(token_ids, self._text(held), was_cut=held != fields)
+        text = "".join(fill_template(piece, held) for piece in self._pieces if isinstance(piece, str))
+        return UnitText(token_ids, text, was_cut=held != fields)
 
     def _clean(self, field: str) -> str:
         return self._encoder.break_control_tokens(_unicode(field)).strip()
-
-    def _text(self, fields: Mapping[str, str]) -> str:
-        return "".join(fill_template(piece, fields) for piece in self._pieces if isinstance(piece, str))
 
     def _token_ids(self, fields: Mapping[str, str]) -> list[int]:
         ids: list[int] = []

@@ -9,7 +9,7 @@ from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadO
 from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.office_package import description, reading
 from ewe.retrieval.ingest.row_tables import headings_of
-from ewe.retrieval.ingest.table_rows import table_text
+from ewe.retrieval.ingest.table_rows import rows_text
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _BLOCKS = {f"{_W}{name}" for name in ("body", "sdt", "sdtContent", "ins", "moveTo", "customXml", "smartTag")}
@@ -81,16 +81,13 @@ class _Text:
 def _table(table: Any) -> str:
     """A paragraph for each row, its cells behind their columns' headings where the table has such."""
     rows = [(row, row.findall(f"{_W}tc")) for row in table.iter(f"{_W}tr") if row.getparent() is table]
-    cells = [[" ".join(_cell(cell).split()) for cell in row_cells] for _, row_cells in rows]
+    cells = [[_cell(cell) for cell in row_cells] for _, row_cells in rows]
     spans = any(_spans(cell) for _, row_cells in rows for cell in row_cells)
-    headings = () if spans or not rows else headings_of(cells, _is_marked(rows[0][0]))
-    if headings:
-        return table_text(headings, cells[1:])
-    return "".join(f"{' '.join(filter(None, row))}\n\n" for row in cells if any(row))
+    return rows_text(() if spans or not rows else headings_of(cells, _is_marked(rows[0][0])), cells)
 
 
 def _cell(cell: Any) -> str:
-    return " ".join(_inline(paragraph) for paragraph in cell.iter(f"{_W}p"))
+    return " ".join(" ".join(_inline(paragraph) for paragraph in cell.iter(f"{_W}p")).split())
 
 
 def _spans(cell: Any) -> bool:

@@ -21,11 +21,12 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
     message = message_from_bytes(block.file.path.read_bytes(), policy=default)
     if not (message["from"] or message["subject"]):
         raise UnreadableError("it is no e-mail: it has neither From nor Subject")
+    stated = getattr(message["date"], "datetime", None)
     values = {
-        "text": _own_words(_body(message)),
+        "text": _QUOTED.sub("", _SIGNATURE.split(_body(message), maxsplit=1)[0]).strip(),
         "id": block.file.label,
         "title": str(message["subject"] or "").strip() or block.file.path.stem,
-        "date": _date(message),
+        "date": stated.isoformat() if stated else "",
         "from": str(message["from"] or ""),
     }
     yield whole_document(values, block, options)
@@ -41,12 +42,3 @@ def _body(message: EmailMessage) -> str:
     except (LookupError, ValueError) as error:
         raise UnreadableError(f"its text cannot be decoded ({error})") from error
     return text_of(text) if body.get_content_subtype() == "html" else text
-
-
-def _own_words(text: str) -> str:
-    return _QUOTED.sub("", _SIGNATURE.split(text, maxsplit=1)[0]).strip()
-
-
-def _date(message: EmailMessage) -> str:
-    stated = getattr(message["date"], "datetime", None)
-    return stated.isoformat() if stated else ""

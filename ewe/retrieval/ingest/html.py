@@ -59,7 +59,8 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
     page = _read(text)
     title = page.title or next((mark.title for mark in page.marks), "") or block.file.path.stem
     values = {"text": "".join(page.parts), "id": block.file.label, "title": title, "url": page.url, "date": page.date}
-    yield whole_document(values, block, options, (Mark(mark.start, _under(title, mark.title)) for mark in page.marks))
+    sections = [Mark(mark.start, title if mark.title in title else f"{title} - {mark.title}") for mark in page.marks]
+    yield whole_document(values, block, options, sections)
 
 
 def text_of(html: str) -> str:
@@ -77,10 +78,6 @@ def _read(text: str) -> "_Page":
     if not page.rawdata.startswith("<"):  # else a tag or comment that never ends: browsers leave out the rest, too,
         page.close()  # and this would look for the end once more from each "<" in it, in quadratic time
     return page
-
-
-def _under(title: str, heading: str) -> str:
-    return title if heading in title else f"{title} - {heading}"
 
 
 class _Page(HTMLParser):

@@ -9,7 +9,7 @@ from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadO
 from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.office_package import description, reading
 from ewe.retrieval.ingest.row_tables import headings_of
-from ewe.retrieval.ingest.table_rows import table_text
+from ewe.retrieval.ingest.table_rows import rows_text
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _ON_EVERY_SLIDE = ("dt", "ftr", "sldNum", "hdr")
@@ -59,10 +59,7 @@ def _table(table: Any) -> str:
     rows = [list(row.cells) for row in table.rows]
     cells = [[_line(cell.text_frame) for cell in row] for row in rows]
     spans = any(cell.is_merge_origin or cell.is_spanned for row in rows for cell in row)
-    headings = () if spans else headings_of(cells, table.first_row)
-    if headings:
-        return table_text(headings, cells[1:])
-    return "".join(f"{' '.join(filter(None, row))}\n\n" for row in cells if any(row))
+    return rows_text(() if spans else headings_of(cells, table.first_row), cells)
 
 
 def _line(frame: Any) -> str:

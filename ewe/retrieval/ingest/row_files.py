@@ -1,4 +1,4 @@
-"""Reading JSONL with one object per line; groups of rows of any kind."""
+"""Reading JSON: one object, an array of them, or one per line; groups of rows of any kind."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -11,15 +11,35 @@ from ewe.retrieval.ingest.documents import (
     Problem,
     ReadOptions,
     SourceFile,
+    UnreadableError,
+    whole_file,
 )
 from ewe.retrieval.ingest.fields import document
-from ewe.retrieval.ingest.files import decode_line
+from ewe.retrieval.ingest.files import decode, decode_line
 
 Row = TypeVar("Row")
 _BLOCK = 256 << 10
-
-
+_ROW = 200  # bytes that an object of a JSON file stands for, about
 _TOO_LONG = None
+
+
+def json_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
+    """The objects in groups. Raises UnreadableError for what is no JSON, or no object and no array."""
+    list(whole_file(file, options))
+    try:
+        values = json.loads(decode(file.path.read_bytes(), options.encoding))
+    except (ValueError, RecursionError) as error:
+        hint = "; one object per line is .jsonl" if "Extra data" in str(error) else ""
+        raise UnreadableError(f"it is not valid JSON ({error}){hint}") from error
+    rows = values if isinstance(values, list) else [values]
+    for group, first, size in groups((row, _ROW) for row in rows):
+        yield Block(file, group, first, size)
+
+
+def json_documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
+    """One entry per object."""
+    for number, row in enumerate(block.payload, block.first):
+        yield object_document(row, number, block, options)
 
 
 def jsonl_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:

@@ -8,6 +8,13 @@ def table_text(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"{row_text(headings, row)}\n\n" for row in rows) or f"{' '.join(headings)}\n\n"
 
 
+def rows_text(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """As `table_text` where the first row holds the headings; without headings the cells that are not empty."""
+    if headings:
+        return table_text(headings, rows[1:])
+    return "".join(f"{' '.join(filter(None, row))}\n\n" for row in rows if any(row))
+
+
 def row_text(headings: Sequence[str], cells: Sequence[str]) -> str:
     """The cells behind their headings; without them where not every cell has a column of its own."""
     if len(headings) != len(cells):

@@ -60,8 +60,9 @@ def markdown_documents(block: Block, options: ReadOptions) -> Iterator[Document 
     if front is not None:
         fields, part = _front_matter(front.group(1)), part[front.end() :]
     text, marks = _plain(part)
-    title = fields.setdefault("title", marks[0].title if marks and not marks[0].start else block.file.path.stem)
-    sections = [Mark(mark.start, _under(str(title), mark.title)) for mark in marks]
+    first = marks[0].title if marks and not marks[0].start else block.file.path.stem
+    title = str(fields.setdefault("title", first))  # front matter may name a number
+    sections = [Mark(mark.start, mark.title if mark.title == title else f"{title} - {mark.title}") for mark in marks]
     yield whole_document(_values(text, fields, block, whole), block, options, sections)
 
 
@@ -78,10 +79,6 @@ def _values(text: str, fields: Mapping[str, Any], block: Block, whole: bool) -> 
     """The id is the file's, with the number of the part if there are several."""
     name = block.file.label if whole else f"{block.file.label}:{block.first}"
     return {**fields, "text": text, "id": fields.get("id") or name}
-
-
-def _under(title: str, heading: str) -> str:
-    return heading if heading == title else f"{title} - {heading}"
 
 
 class _PlainLoader(yaml.SafeLoader):

@@ -48,10 +48,6 @@ INSERT INTO state VALUES (1, 0, 0, 1, '00000000000000000000000000000000000000000
 """
 
 
-def _values(passage: Passage) -> tuple[Any, ...]:
-    return (*_VALUES(passage), json.dumps(passage.metadata, sort_keys=True, ensure_ascii=False))
-
-
 @dataclass(frozen=True, slots=True)
 class AddResult:
     """What became of passages that were to be added.
@@ -190,7 +186,9 @@ class PassageStore(FileSession):
         rowids: list[int | None] = []
         conflicts, new = [], []
         for passage, (content, digest) in zip(batch, prints, strict=True):
-            is_new = self._connection.execute(_INSERT, (rowid, *_values(passage), content, digest)).rowcount
+            metadata = json.dumps(passage.metadata, sort_keys=True, ensure_ascii=False)
+            values = (rowid, *_VALUES(passage), metadata, content, digest)
+            is_new = self._connection.execute(_INSERT, values).rowcount
             rowids.append(rowid if is_new else None)
             if is_new:
                 new.append((rowid, digest))

@@ -7,6 +7,7 @@ from ewe.config import FilterConfig
 from ewe.config.lazy import warm
 from ewe.errors import DatastoreError
 from ewe.retrieval.encoders import Encoder
+from ewe.retrieval.source import check_top_k
 from ewe.retrieval.vector_stores.vector_store import VectorStore
 from ewe.retrieval.vectors import is_made_by
 from ewe.text.words import words
@@ -22,8 +23,7 @@ class StoredBM25:
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first; raises ValueError if top_k < 1."""
-        if top_k < 1:
-            raise ValueError(f"top_k must be at least 1, got {top_k}")
+        check_top_k(top_k)
         tokenized = [sorted(set(words(query))) for query in queries]
         given = [query for query in tokenized if query]
         hits = iter(self._store.search_words(given, top_k, self._filters) if given else ())
@@ -49,8 +49,7 @@ class StoredDense:
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first; raises ValueError if top_k < 1."""
-        if top_k < 1:
-            raise ValueError(f"top_k must be at least 1, got {top_k}")
+        check_top_k(top_k)
         if not queries:
             return []
         return self._store.search_vectors(self.encoder.encode_queries(queries), top_k, self._filters)

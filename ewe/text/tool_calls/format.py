@@ -6,16 +6,15 @@ A further format is a further class.
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+from ewe.text.json_schema import WRITTEN_FORM
 from ewe.text.tool_calls.json_reader import MalformedError, read_json, write_json
 from ewe.text.tool_calls.tools import Tool, ToolRequest
 
-# As chat templates write JSON; free white space would let a model write blanks up to its limit.
-_FORM = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 _BLANKS = re.compile(r"\s*")
 
 
@@ -57,8 +56,7 @@ class CallFormat(ABC):
 
     def held_back(self, text: str, place: Place) -> int:
         """How many characters at the end of a text without a marker could begin one."""
-        sizes = ((marker, size) for marker in self.markers for size in range(1, min(len(marker), len(text) + 1)))
-        return max((size for marker, size in sizes if text.endswith(marker[:size])), default=0)
+        return begun_length(text, self.markers)
 
     @abstractmethod
     def read(self, text: str, begin: int, names: frozenset[str], is_whole: bool) -> tuple[list[FunctionCall], int]:
@@ -95,6 +93,12 @@ class CallFormat(ABC):
         return f"start: TEXT | head {first}\nhead: {token}spelled\n{spelled}"
 
 
+def begun_length(text: str, markers: Sequence[str]) -> int:
+    """The length of the longest end of a text with which a longer marker begins."""
+    sizes = ((marker, size) for marker in markers for size in range(1, min(len(marker), len(text) + 1)))
+    return max((size for marker, size in sizes if text.endswith(marker[:size])), default=0)
+
+
 def in_lark(text: str, token_ids: Mapping[str, int]) -> str:
     """A text in Lark: the token that stands for it, or its characters; nothing for no text."""
     if text in token_ids:
@@ -104,7 +108,7 @@ def in_lark(text: str, token_ids: Mapping[str, int]) -> str:
 
 def json_in_lark(schema: Mapping[str, Any]) -> str:
     """JSON of a schema in Lark."""
-    return f"%json {json.dumps({**schema, 'x-guidance': _FORM})}"
+    return f"%json {json.dumps({**schema, 'x-guidance': WRITTEN_FORM})}"
 
 
 def arguments_rules(request: ToolRequest) -> list[tuple[Tool, str, str]]:

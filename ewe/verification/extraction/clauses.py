@@ -148,10 +148,7 @@ def _is_named(subject: str) -> bool:
 def _replaced(start: int, word: str, own: Subject, before: Subject) -> _Open:
     """The clause that begins with a pronoun, with the subject before in its place."""
     if word.lower() in ("his", "her", "its", "their"):
-        prefix = (
-            before.text if before.pronoun(before.text.lower()) and before.text.lower() in _OWN else f"{before.text}'s"
-        )
-        prefix = _OWN.get(before.text.lower(), prefix)
+        prefix = _OWN.get(before.text.lower(), f"{before.text}'s")
         subject = Subject(prefix + own.text[len(word) :], own.verb, False, own.is_passive, own.is_be)
         return _Open(start, subject, prefix + " ", len(word))
     return _Open(start, Subject(before.text, own.verb, False, own.is_passive, own.is_be), before.text + " ", len(word))

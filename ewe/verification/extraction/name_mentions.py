@@ -1,7 +1,6 @@
 """The names of a text in order, and which of them may be a person's."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ewe.text.english import FUNCTION_WORDS, MONTHS, WEEKDAYS, words_of
@@ -65,10 +64,7 @@ class Name:
 
 def names_of(text: str) -> list[Name]:
     """The names of a text in order; months, weekdays and a capitalised first word of the sentence are none."""
-    return list(_names(text))
-
-
-def _names(text: str) -> Iterator[Name]:
+    names = []
     words = list(_WORD.finditer(text))
     at = 0
     while at < len(words):
@@ -86,8 +82,10 @@ def _names(text: str) -> Iterator[Name]:
         name = re.sub(r"['’]s$", "", name)
         before = at - 1 if not name.startswith("the ") else at - 2
         sides = _beside(text, words, before, first), _beside(text, words, last + 1, end)
-        yield Name(name, first, first + len(name), *sides, _GOAL.search(text[max(0, first - 40) : first]) is not None)
+        is_goal = _GOAL.search(text[max(0, first - 40) : first]) is not None
+        names.append(Name(name, first, first + len(name), *sides, is_goal))
         at = last + 1
+    return names
 
 
 def _is_capital(word: re.Match[str], opens: bool) -> bool:

@@ -39,10 +39,6 @@ class Subject:
         """The same subject in a text that begins so many code points earlier."""
         return replace(self, verb=self.verb + by)
 
-    def pronoun(self, word: str) -> bool:
-        """Whether this subject is itself a pronoun of the same kind."""
-        return self.text.lower() == word
-
 
 def subject_of(clause: str, hidden: str, first: bool = True) -> Subject | None:
     """The subject of a main clause that begins with it; None where it is not plain.
@@ -105,9 +101,9 @@ def _without_apposition(phrase: str, hidden: str) -> str:
 
 def refers_to(pronoun: str, subject: Subject, clause: str) -> bool:
     """Whether a pronoun at the beginning of the next clause can only stand for this clause's subject."""
-    if subject.pronoun(pronoun) or (pronoun in ("his", "her", "its") and subject.pronoun(_OF_OWNER[pronoun])):
-        return True
     text = subject.text
+    if text.lower() in (pronoun, _OF_OWNER.get(pronoun)):
+        return True
     is_plural = " and " in text or text.lower().startswith(("they", "these", "both"))
     if pronoun in ("they", "their"):
         return is_plural

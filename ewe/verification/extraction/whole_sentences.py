@@ -43,9 +43,9 @@ class WholeSentences:
 
     def _claims(self, request: VerificationRequest) -> SentenceClaims:
         stated = _stated(request, self._clauses)
-        if stated and _is_repeated(request, [claim.text for claim in stated], self._clauses):
-            return SentenceClaims(reason=REPEATS)
-        return SentenceClaims(reason=REPEATS) if not stated and _has_the_same_words(request) else stated
+        texts = [claim.text for claim in stated]
+        is_repeated = _is_repeated(request, texts, self._clauses) if texts else _has_the_same_words(request)
+        return SentenceClaims(reason=REPEATS) if is_repeated else stated
 
 
 def _stated(request: VerificationRequest, with_clauses: bool) -> SentenceClaims:

@@ -3,11 +3,13 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ewe.config.lazy import warm
+from ewe.config.loading import import_torch
 from ewe.errors import EWEError, JudgeError
 from ewe.verification.judges.protocol import Judge, Pair, can_judge, checked, window_of
 
@@ -63,3 +65,12 @@ class CachedJudge:
                 self._answers.move_to_end(pair)
             while len(self._answers) > self._size:
                 self._answers.popitem(last=False)
+
+
+def trained_further(folder: Path, name: str, max_tokens: int) -> CachedJudge:
+    """The built-in judge trained further, as `load_further` reads it from `folder`. Raises JudgeError."""
+    import_torch()
+    # Here, so that verifiers with other judges need no torch.
+    from ewe.verification.judges.builtin_judge import load_further
+
+    return CachedJudge(load_further(folder / "reader.safetensors", name, max_tokens))

@@ -72,7 +72,8 @@ def read_head(names: Mapping[int, str], model: str, labels: Mapping[str, str] | 
     `labels` names labels or verdicts that there are not.
     """
     given = _given(names, model, labels or {})
-    columns = [given.get(name, _COLUMN_OF_NAME.get(_normal(name))) for _, name in sorted(names.items())]
+    meant = {name: _COLUMN_OF_NAME.get(_NO_LETTER.sub("", name.lower())) for name in names.values()}
+    columns = [given.get(name, meant[name]) for _, name in sorted(names.items())]
     unknown = [name for (_, name), column in zip(sorted(names.items()), columns, strict=True) if column is None]
     if unknown:
         raise JudgeError(
@@ -96,10 +97,6 @@ def _given(names: Mapping[int, str], model: str, labels: Mapping[str, str]) -> d
     if wrong:
         raise JudgeError(f"{model}: labels map to supported, refuted or inconclusive, not to {', '.join(wrong)}")
     return {name: _GIVEN[verdict] for name, verdict in labels.items()}
-
-
-def _normal(name: str) -> str:
-    return _NO_LETTER.sub("", name.lower())
 
 
 JUDGE_SETTINGS = "judge.json"

@@ -100,7 +100,7 @@ def calibration_path(fingerprint: str, file: str | Path | None = None) -> Path:
     return cache_folder() / "judges" / f"{fingerprint}.json" if file is None else Path(file).expanduser()
 
 
-def calibration_for(model: str, fingerprint: str, file: str | Path | None = None) -> Calibration:
+def calibration_for(model: str, fingerprint: str, file: str | Path | None) -> Calibration:
     """The calibration of this model, out of `file` or the cache folder.
 
     Raises ConfigError, which says what to do, if there is none, it is damaged or another model's, or it says that the
@@ -120,7 +120,7 @@ def calibration_for(model: str, fingerprint: str, file: str | Path | None = None
     return calibration
 
 
-def found_calibration(model: str, fingerprint: str, file: str | Path | None = None) -> Calibration | None:
+def found_calibration(model: str, fingerprint: str, file: str | Path | None) -> Calibration | None:
     """The same if it is there, whatever it says. Raises ConfigError if it is damaged or another model's."""
     command = f"run `ewe judge calibrate --model {model}`"
     path = calibration_path(fingerprint, file)
