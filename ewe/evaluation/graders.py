@@ -8,7 +8,6 @@ from ewe.engine.text_checker import check_text
 from ewe.errors import JudgeError
 from ewe.evaluation.prompt_sets import Item, PromptSet
 from ewe.evaluation.world.grader import grade
-from ewe.evaluation.world.people import Fact
 from ewe.evaluation.world.world import World, WorldPrompt
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.source import PassageSource
@@ -82,7 +81,11 @@ class WorldGrader:
         graded = grade(self._world, self._prompts[item.id], text)
         stated = [(fact, Verdict.SUPPORTED) for fact in graded.true]
         stated += [(fact, Verdict.REFUTED) for fact in graded.false]
-        return Graded(sorted((_claim(*item) for item in stated), key=lambda claim: claim.text), len(graded.unparsed))
+        claims = [
+            Claim(" ".join(filter(None, (fact.subject, fact.relation, fact.about, fact.value))), verdict=verdict)
+            for fact, verdict in stated
+        ]
+        return Graded(sorted(claims, key=lambda claim: claim.text), len(graded.unparsed))
 
 
 Grader = JudgeGrader | WorldGrader
@@ -108,10 +111,6 @@ def world_parts(seeds: Sequence[int], people: int, poisoned: float = 0.0) -> tup
         parts.append(Part(items, WorldGrader(world, prompts), Datastore(world.passages)))
     name = f"world, {poisoned:.0%} poisoned" if poisoned else "world"
     return PromptSet(name, tuple(item for part in parts for item in part.items)), parts
-
-
-def _claim(fact: Fact, verdict: Verdict) -> Claim:
-    return Claim(" ".join(filter(None, (fact.subject, fact.relation, fact.about, fact.value))), verdict=verdict)
 
 
 def _off_subject(sentences: Sequence[CheckedSentence], title: str) -> Iterator[str]:

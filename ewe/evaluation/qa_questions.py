@@ -45,10 +45,9 @@ def read_questions(path: Path, passages: Iterable[Passage] = ()) -> list[Questio
     known = {passage.id: passage for passage in passages}
     try:
         text = path.read_text(encoding="utf-8")
-        lines = _from_squad(json.loads(text)) if path.suffix == ".json" else _from_lines(text)
-        rows = []
-        for number, values in enumerate(lines, 1):
-            rows.append(_question(values, known, f"{path}:{number}"))
+        as_lines = (json.loads(line) for line in text.splitlines() if line.strip())
+        items = _from_squad(json.loads(text)) if path.suffix == ".json" else as_lines
+        rows = [_question(values, known, f"{path}:{number}") for number, values in enumerate(items, 1)]
     except (OSError, ValueError) as error:
         raise error if isinstance(error, ConfigError) else ConfigError(f"cannot read {path}: {error}") from error
     except (LookupError, TypeError, AttributeError) as error:
@@ -76,10 +75,6 @@ def contains(right: str, answer: str) -> bool:
 def normalised(text: str) -> str:
     """A text in lower case without punctuation and articles, words one blank apart (the rule of SQuAD)."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
-
-
-def _from_lines(text: str) -> Iterator[Any]:
-    return (json.loads(line) for line in text.splitlines() if line.strip())
 
 
 def _from_squad(document: Any) -> Iterator[Mapping[str, Any]]:

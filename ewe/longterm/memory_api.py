@@ -19,7 +19,7 @@ from ewe.longterm.records import MemorySource, Revision, Scope
 from ewe.longterm.remote_memories import RemoteMemories
 from ewe.longterm.rule_facts import facts_by_rules
 from ewe.longterm.scoring.threshold import VeracityThreshold
-from ewe.longterm.scoring.verimem import write_time_prior
+from ewe.longterm.scoring.verimem import source_of
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change
 from ewe.longterm.superseded import Superseded, Why
@@ -58,7 +58,7 @@ class Memory:
         settings: LongTermConfig = DEFAULTS,
     ) -> None:
         check_described(None, source)
-        self._scope, self._source, self._extract = Scope(user, agent), source or _own_word(user), extract
+        self._scope, self._source, self._extract = Scope(user, agent), source or source_of("user", user), extract
         if place is None or place == "":
             raise ConfigError('name where memories are to lie: a folder, as Memory("me.db"), or an address')
         if isinstance(place, str) and place.startswith(("http://", "https://")):
@@ -135,17 +135,17 @@ class Memory:
         check_share("threshold", threshold)
         if not query.strip():
             return Recall((), (), VeracityThreshold().base if threshold is None else threshold)
-        return self._backend.search(query, self._scope, top_k, threshold, _at("as_of", as_of))
+        return self._backend.search(query, self._scope, top_k, threshold, _at(as_of))
 
     def get(self, memory_id: str, *, as_of: Time | None = None) -> records.Memory | None:
         """A memory in sight, as it is or was; None if there is none, or it did not hold then."""
-        return self._find(memory_id, visible(self._scope.user, self._scope.agent), _at("as_of", as_of))
+        return self._find(memory_id, visible(self._scope.user, self._scope.agent), _at(as_of))
 
     def get_all(self, *, as_of: Time | None = None, offset: int = 0, limit: int = 1000) -> list[records.Memory]:
         """The memories in sight as they were added, ended ones too; as_of: those that held then, as they were."""
         check_count("offset", offset, 0)
         check_count("limit", limit, 0)
-        return self._backend.page(self._scope, offset, limit, _at("as_of", as_of))
+        return self._backend.page(self._scope, offset, limit, _at(as_of))
 
     def history(self, memory_id: str) -> list[Revision]:
         """Every change of a memory with its evidence, the first first."""
@@ -229,13 +229,8 @@ class Memory:
         return next((one for one in hits if one is not None), None)
 
 
-def _own_word(user: str) -> MemorySource:
-    source = MemorySource("user", user)
-    return MemorySource(source.kind, source.id, write_time_prior(source))
-
-
-def _at(name: str, time: Time | None) -> float | None:
-    return None if time is None else seconds(name, time)
+def _at(as_of: Time | None) -> float | None:
+    return None if as_of is None else seconds("as_of", as_of)
 
 
 def _there(memory: records.Memory | None, memory_id: str) -> records.Memory:

@@ -10,8 +10,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.asked_words import told_with
-from ewe.longterm.own_matters import own_beginning
+from ewe.longterm.asked_words import own_beginning, told_with
 from ewe.longterm.query_time import Period, query_date
 from ewe.longterm.records import Memory, Scope
 from ewe.longterm.store.memory_rows import Moment
@@ -158,7 +157,7 @@ def as_passage(memory: Memory) -> Passage:
     return Passage(
         address(memory),
         memory.content,
-        source=f"{memory.source.kind}:{memory.source.id}" if memory.source.id else memory.source.kind,
+        source=memory.source.name,
         date=day_of(memory.last_said_at),
         veracity=memory.veracity,
     )

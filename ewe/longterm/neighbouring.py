@@ -1,9 +1,10 @@
-"""Which of the memories that were found a new one is compared with."""
+"""Which of the memories that were found a new one is compared with, and which give way to it."""
 
 from collections.abc import Sequence
 
+from ewe.longterm.change.change_reading import Stance
 from ewe.longterm.records import Memory, Scope
-from ewe.longterm.scoring.contradictions import MOST_NEIGHBOURS
+from ewe.longterm.scoring.contradictions import MOST_NEIGHBOURS, is_personal
 from ewe.longterm.scoring.scorers import voice_of
 
 
@@ -26,3 +27,17 @@ def neighbours(hits: Sequence[Memory], most: int = MOST_NEIGHBOURS) -> list[Memo
 def key_of(memory: Memory) -> tuple[Scope, str, str]:
     """What tells a memory, with these words, from every other one."""
     return memory.scope, memory.id, memory.content
+
+
+def of_one_place(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> list[Memory]:
+    """The memories of its scope of which a new one takes the place, or which take its own, if it began earlier."""
+    changed = (other for other, stance in older if stance is Stance.CHANGED)
+    return [other for other in changed if _may_replace(memory, other)]
+
+
+def _may_replace(memory: Memory, other: Memory) -> bool:
+    """Whether the voice or the trust of a new memory allows that one of the two ends."""
+    if "said" in memory.metadata and memory.metadata["said"] == other.metadata.get("said"):
+        return False  # facts of one message, which tells what holds together
+    same = voice_of(memory) == voice_of(other)
+    return same or (memory.source.reliability >= other.veracity and not is_personal(memory.content))

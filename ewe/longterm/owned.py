@@ -52,11 +52,7 @@ _OF_TIMES = words_of(
 def with_owner(sentence: str) -> str:
     """ "Wife's a nurse" as "my wife is a nurse"; "my wife's sister is one" stays."""
     sentence = _AMOUNT.sub(lambda found: f"my {found[1].lower()} is {found[2]}", sentence)
-    return _SHORT.sub(_long, _UNOWNED.sub(_of_mine, sentence))
-
-
-def _of_mine(match: re.Match[str]) -> str:
-    return f"my {match['noun'].lower()}"
+    return _SHORT.sub(_long, _UNOWNED.sub(lambda found: f"my {found['noun'].lower()}", sentence))
 
 
 def _long(match: re.Match[str]) -> str:

@@ -1,8 +1,8 @@
 """A memory, where it came from, who may see it, and what became of it."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ewe.errors import InvalidRequestError
 from ewe.longterm.query_time import Period
@@ -58,6 +58,11 @@ class MemorySource:
     def __post_init__(self) -> None:
         _check_texts("source", kind=self.kind, id=self.id)
         _check_shares("source", reliability=self.reliability)
+
+    @property
+    def name(self) -> str:
+        """Its kind, and which one, if that is known: "user:ann"."""
+        return f"{self.kind}:{self.id}" if self.id else self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +176,15 @@ class Revision:
             _check_shares(name, uncertainty=self.uncertainty)
         if type(self.number) is not int or self.number < 1:
             raise InvalidRequestError(f"{name}: numbers of revisions count from 1")
+
+
+def as_it_was(memory: Memory, history: Sequence[Revision], at: float) -> Memory | None:
+    """A memory with the content and veracity that it had at a time (seconds since 1970); None if it did not hold then.
+
+    Before it was written down it is as it was at first.
+    """
+    if not memory.holds_at(at):
+        return None
+    later = [revision for revision in history if revision.at > at]
+    content = next((revision.content_before for revision in later if revision.content_before), memory.content)
+    return replace(memory, content=content, veracity=later[0].veracity_before if later else memory.veracity)

@@ -12,14 +12,13 @@ from ewe.longterm.change.change_search import older_statements, says_again
 from ewe.longterm.change.reading_ahead import read_ahead
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
 from ewe.longterm.memory_search import MemorySearch
-from ewe.longterm.past import as_it_was
 from ewe.longterm.recall import MemoryRules, Recall, Recaller
-from ewe.longterm.records import Memory, MemorySource, Revision, Scope
+from ewe.longterm.records import Memory, MemorySource, Revision, Scope, as_it_was
 from ewe.longterm.reviews import Reviewer
 from ewe.longterm.scoring.contradictions import agreeing
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.scorers import voice_of
-from ewe.longterm.scoring.verimem import write_time_prior
+from ewe.longterm.scoring.verimem import source_of
 from ewe.longterm.store import Change, MemoryStore
 from ewe.longterm.superseded import Superseded, Why, former_words, restore, superseded, why
 from ewe.longterm.writing import MemoryWriter
@@ -204,8 +203,7 @@ class MemoryService(MemoryWriter):
         """Takes the memories from a conversation with a user (MARK's builder service). Raises CompletionError."""
         memories = []
         for note in builder.build(conversation).notes:
-            word_of = MemorySource(note.source_kind, user if note.source_kind == "user" else "builder")
-            source = replace(word_of, reliability=write_time_prior(word_of))
+            source = source_of(note.source_kind, user if note.source_kind == "user" else "builder")
             memories.append(self._added(Memory("new", note.content, note.kind, source, scope)))
         self._embed()
         return memories

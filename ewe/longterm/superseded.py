@@ -48,9 +48,9 @@ class Why:
     contradicts: tuple[Memory, ...]
 
     def __str__(self) -> str:
-        memory, source = self.memory, self.memory.source
-        name = f"{source.kind}:{source.id}" if source.id else source.kind
-        lines = [memory.content, f"  from {name}, veracity {memory.veracity:.2f}, uncertainty {memory.uncertainty:.2f}"]
+        memory = self.memory
+        belief = f"veracity {memory.veracity:.2f}, uncertainty {memory.uncertainty:.2f}"
+        lines = [memory.content, f"  from {memory.source.name}, {belief}"]
         lines += [f"  said: {self.said}"] if self.said else []
         lines.append(f"  {self.ended.text}" if self.ended is not None else "  nothing took its place")
         others = {"replaces": self.supersedes, "contradicts": self.contradicts}

@@ -5,21 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from ewe.longterm.change.change_reading import Stance
 from ewe.longterm.change.change_search import Read, duplicate_of, older_statements, read_stances
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.memory_search import MemorySearch, visible
-from ewe.longterm.neighbouring import key_of, neighbours
+from ewe.longterm.neighbouring import key_of, neighbours, of_one_place
 from ewe.longterm.query_time import check_told
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.contradictions import (
-    MOST_NEIGHBOURS,
-    Relation,
-    agreeing,
-    contradicted,
-    is_personal,
-    relations,
-)
+from ewe.longterm.scoring.contradictions import MOST_NEIGHBOURS, Relation, agreeing, contradicted, relations
 from ewe.longterm.scoring.forms import First
 from ewe.longterm.scoring.scorers import voice_of
 from ewe.longterm.store import Change, MemoryStore
@@ -168,7 +160,7 @@ class MemoryWriter:
         now = self._clock()
         begins = memory.begins
         agreed = {other.id for other in agreeing(related)}
-        replaced = [other for other in _replaced(memory, older) if other.id not in agreed.union(contradicts)]
+        replaced = [other for other in of_one_place(memory, older) if other.id not in agreed.union(contradicts)]
         earlier = [other for other in replaced if other.begins <= begins]
         later = min((other for other in replaced if other.begins > begins), key=attrgetter("begins"), default=None)
         related = [one for one in related if one.memory not in replaced]
@@ -242,20 +234,3 @@ class MemoryWriter:
 def _id_of(content: str) -> str:
     """The same words have the same id in every scope; ids are looked up within a scope only."""
     return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:32]
-
-
-def _replaced(memory: Memory, older: Sequence[tuple[Memory, Stance]]) -> list[Memory]:
-    """The memories of its scope of which a new one takes the place, or which take its own, if it began earlier."""
-    changed = (other for other, stance in older if stance is Stance.CHANGED)
-    return [other for other in changed if _may_replace(memory, other) and not _of_one_message(memory, other)]
-
-
-def _may_replace(memory: Memory, other: Memory) -> bool:
-    """Whether the voice or the trust of a new memory allows that one of the two ends."""
-    same = voice_of(memory) == voice_of(other)
-    return same or (memory.source.reliability >= other.veracity and not is_personal(memory.content))
-
-
-def _of_one_message(memory: Memory, other: Memory) -> bool:
-    """Whether both are facts of one message, which tells what holds together."""
-    return "said" in memory.metadata and memory.metadata["said"] == other.metadata.get("said")

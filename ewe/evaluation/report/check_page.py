@@ -6,7 +6,7 @@ from typing import Any
 
 from ewe.evaluation.report.assemble import assemble, cut_pieces, escaped
 from ewe.evaluation.report.checked_text import outcome_data, sentence_data
-from ewe.text.check_result import CheckedSentence, CheckedText
+from ewe.text.check_result import CheckedText
 
 _CHECK_SCRIPTS = ("dom.js", "sentence.js", "evidence.js", "reader.js", "claims.js", "check.js")
 _PART = 500  # Sentences drawn at once; a browser draws more of them only slowly.
@@ -61,13 +61,9 @@ def _check_parts(name: str, checked: CheckedText, scores: Mapping[str, float]) -
 
 def _check_plain(name: str, checked: CheckedText) -> str:
     """The sentences and their verdicts for readers without scripts."""
-    rows = (_check_row(item) for item in checked.sentences)
+    sentences = (item.sentence for item in checked.sentences)
+    rows = (f"<li>{escaped(one.text)} <b>({one.verdict.value.replace('_', ' ')})</b></li>" for one in sentences)
     return f"<h2>{escaped(name)}</h2>\n<ul>{''.join(rows)}</ul>"
-
-
-def _check_row(item: CheckedSentence) -> str:
-    verdict = item.sentence.verdict.value.replace("_", " ")
-    return f"<li>{escaped(item.sentence.text)} <b>({verdict})</b></li>"
 
 
 def memory_page(

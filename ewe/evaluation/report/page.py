@@ -16,7 +16,7 @@ _SCRIPTS = ("dom.js", "sentence.js", "answer.js", "evidence.js", "timeline.js", 
 def trace_page(generations: Sequence[Generation], title: str = "EWE trace") -> str:
     """The page for one or several generations, as a string of HTML."""
     data = {"title": title, "generations": [page_data(item) for item in generations]}
-    plain = "\n".join(_plain(item) for item in generations)
+    plain = "\n".join(f"<h2>{escaped(one.prompt)}</h2>\n<p>{escaped(one.text)}</p>" for one in generations)
     return assemble("page.html", _SCRIPTS, title, data, plain)
 
 
@@ -70,11 +70,6 @@ def _sentence(sentence: Sentence, generation: Generation, axis: Any) -> dict[str
         "removed": removed,
         "runs": axis.pieces(axis.token_of(sentence.start), axis.token_of(sentence.end)),
     }
-
-
-def _plain(generation: Generation) -> str:
-    """The answer for readers without scripts."""
-    return f"<h2>{escaped(generation.prompt)}</h2>\n<p>{escaped(generation.text)}</p>"
 
 
 def trace_lines(generations: Iterable[Generation], ids: Iterable[str] | None = None) -> Iterator[str]:

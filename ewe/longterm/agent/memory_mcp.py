@@ -11,7 +11,7 @@ from pydantic import Field
 from ewe.config.config_evidence import SEARCH_TOP_K
 from ewe.errors import ConfigError, EWEError
 from ewe.longterm import records
-from ewe.longterm.agent.memory_tools import Content, Few, caution, fact, memory_status, source_name
+from ewe.longterm.agent.memory_tools import Content, Few, caution, fact, memory_status
 from ewe.longterm.memory_api import Memory
 from ewe.longterm.query_time import seconds
 
@@ -136,7 +136,7 @@ def _described(memory: records.Memory, at: float | None = None) -> _Answer:
         "veracity": round(memory.veracity, 2),
         "uncertainty": round(memory.uncertainty, 2),
         "status": belief + caution(memory.content, memory.uncertainty),
-        "from": source_name(memory.source),
+        "from": memory.source.name,
         "shared": memory.scope.shared,
         "contradicts": list(memory.contradicts),
         "supersedes": list(memory.supersedes),

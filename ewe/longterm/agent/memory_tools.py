@@ -1,7 +1,6 @@
 """The tools over long-term memory that every run of an agent gets: search, remember, look up."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -11,9 +10,9 @@ from ewe.longterm.agent.result import MemoryUsed
 from ewe.longterm.evidence import is_memory
 from ewe.longterm.memory_search import address, visible
 from ewe.longterm.recall import Recalled
-from ewe.longterm.records import Memory, MemorySource, Scope
+from ewe.longterm.records import Memory, Scope
 from ewe.longterm.scoring.threshold import Action, VeracityThreshold
-from ewe.longterm.scoring.verimem import TAU, veracity_uncertainty, write_time_prior
+from ewe.longterm.scoring.verimem import TAU, source_of, veracity_uncertainty
 from ewe.longterm.service import MemoryService
 from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 from ewe.types import Evidence, Passage, Verdict
@@ -34,8 +33,7 @@ class MemoryTools:
     def __init__(self, memories: MemoryService | None, lookup: Retriever | None, user: str, agent: str) -> None:
         self._memories, self._lookup = memories, lookup
         self._scopes, self._scope = visible(user, agent), Scope(user, agent)
-        source = MemorySource("model", agent or "agent")
-        self._source = replace(source, reliability=write_time_prior(source))
+        self._source = source_of("model", agent or "agent")
         self._threshold = VeracityThreshold().base  # the veracity that the last search asked for
         self._labels: dict[tuple[Scope, str], str] = {}
         self.shown: dict[tuple[Scope, str], MemoryUsed] = {}
@@ -95,7 +93,7 @@ class MemoryTools:
             fields["content"] = memory.content[:_MOST_TEXT]
         fields |= {"veracity": round(one.belief, 2), "uncertainty": round(one.uncertainty, 2)}
         fields |= {
-            "from": source_name(memory.source),
+            "from": memory.source.name,
             "contradicts": [self._label(o) for o in self._contradicted(memory)],
         }
         return fields
@@ -184,8 +182,3 @@ def fact(content: str) -> str:
     if addresses_the_reader(content) or spells_control_tokens(content):
         raise InvalidRequestError("this gives orders to its reader, which is no fact to remember")
     return content
-
-
-def source_name(source: MemorySource) -> str:
-    """Where a memory comes from."""
-    return f"{source.kind}:{source.id}" if source.id else source.kind

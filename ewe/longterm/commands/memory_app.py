@@ -27,9 +27,9 @@ from ewe.longterm.commands.memory_view import (
     write_history_page,
 )
 from ewe.longterm.commands.memory_write import add, mcp, remember
+from ewe.longterm.records import Memory, Revision, as_it_was
 
 if TYPE_CHECKING:
-    from ewe.longterm.records import Memory, Revision
     from ewe.longterm.store import MemoryStore
     from ewe.retrieval.encoders import Encoder
 
@@ -179,8 +179,6 @@ def _open(place: str, read_only: bool = True) -> MemoryStore:
 
 def _as_it_was(memory: Memory, revisions: Sequence[Revision], as_of: datetime | None) -> Memory:
     """Raises InvalidRequestError if it did not hold then."""
-    from ewe.longterm.past import as_it_was
-
     was = memory if as_of is None else as_it_was(memory, revisions, _seconds(as_of))
     if was is None:
         raise InvalidRequestError(f"the memory {memory.id!r} did not hold at that time")

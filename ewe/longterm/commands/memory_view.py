@@ -64,11 +64,10 @@ def show_history(memory: Memory, revisions: Sequence[Revision], as_json: bool) -
         return
     console = output_console()
     console.print(clean(memory.content), style="bold", markup=False)
-    source = clean(f"{memory.source.kind}:{memory.source.id}" if memory.source.id else memory.source.kind)
     feedback = f"{memory.correct_count} correct, {memory.incorrect_count} incorrect"
     for line in (
         f"{_about(memory)}, {_owner(memory.scope)}",
-        f"from {source} (reliability {memory.source.reliability:g})",
+        f"from {clean(memory.source.name)} (reliability {memory.source.reliability:g})",
         f"uncertainty {memory.uncertainty:.2f}, recalled {memory.recall_count} times, feedback {feedback}",
         *(f"{clean(key)}: {clean(value)}" for key, value in memory.metadata.items()),
         *(f"contradicts {clean(other)}" for other in memory.contradicts),

@@ -226,8 +226,7 @@ def _judge(name: str | None) -> Judge | None:
 
 def _source(name: str, reliability: float | None) -> MemorySource:
     """Where something comes from, believed as such sources are unless somebody says otherwise."""
-    from ewe.longterm.scoring.verimem import write_time_prior
+    from ewe.longterm.scoring.verimem import source_of
 
     kind, _, id_ = name.partition(":")
-    source = MemorySource(kind, id_)
-    return replace(source, reliability=write_time_prior(source) if reliability is None else reliability)
+    return source_of(kind, id_, reliability)

@@ -12,15 +12,13 @@ from typing import Any, Literal
 from ewe.errors import InvalidRequestError
 from ewe.evaluation.qa_questions import contains, normalised
 from ewe.longterm.evaluation.protocol import Turn
-from ewe.longterm.evaluation.selective_sets import locomo_sessions
-from ewe.longterm.records import MemorySource
+from ewe.longterm.evaluation.selective_sets import locomo_sessions, locomo_turn
 
 CATEGORIES = {1: "several hops", 2: "time", 3: "open", 4: "one hop", 5: "adversarial"}  # as the set numbers them
 ADVERSARIAL = CATEGORIES[5]
 Part = Literal["tuning", "held-out", "all"]
 
 _TUNING = 3  # conversations that the weights of the search were tuned on
-_RELIABILITY = 0.7  # of what a user says (verimem-b.txt, write time)
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
@@ -146,17 +144,16 @@ def _number(text: str | None) -> int | None:
 def _conversation(row: Mapping[str, Any]) -> LoCoMoConversation:
     name = row["sample_id"]
     turns = [
-        Turn(f"{turn['speaker']}: {turn['text']}", MemorySource("user", turn["speaker"], _RELIABILITY), at + number,
-             turn.get("blip_caption", ""))
-        for at, session in locomo_sessions(row["conversation"]) for number, turn in enumerate(session)
-    ]  # fmt: skip
+        locomo_turn(turn, at + number)
+        for at, session in locomo_sessions(row["conversation"])
+        for number, turn in enumerate(session)
+    ]
     questions = [
-        LoCoMoQuestion(f"{name}/{number}", name, item["question"], category, _answer(item, category))
+        LoCoMoQuestion(
+            f"{name}/{number}", name, item["question"], category,
+            "" if category == ADVERSARIAL else str(item["answer"]),
+        )
         for number, item in enumerate(row["qa"])
         if (category := CATEGORIES[item["category"]]) == ADVERSARIAL or "answer" in item
-    ]
+    ]  # fmt: skip
     return LoCoMoConversation(name, tuple(turns), max(turn.at for turn in turns) + 1.0, tuple(questions))
-
-
-def _answer(item: Mapping[str, Any], category: str) -> str:
-    return "" if category == ADVERSARIAL else str(item["answer"])

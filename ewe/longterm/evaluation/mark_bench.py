@@ -12,6 +12,7 @@ import numpy as np
 from ewe.evaluation.tables import Curves, save_curves
 from ewe.longterm.evaluation.answerers import ModelAnswerer
 from ewe.longterm.evaluation.bench import Bench, Finding, Setup, by_system
+from ewe.longterm.evaluation.locomo_recall import RememberedTexts
 from ewe.longterm.evaluation.mark_metrics import (
     Similarity,
     alpha_study,
@@ -28,7 +29,7 @@ from ewe.longterm.records import Memory, MemorySource
 from ewe.longterm.scoring import mark
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.threshold import Action
-from ewe.retrieval.encoders import Encoder, SentenceEncoder, builtin_encoder_path
+from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
 from ewe.retrieval.veracity import word_cosines
 from ewe.text.words import words
 from ewe.verification.endpoint.protocol import CompletionError, LocalCompleter
@@ -87,8 +88,9 @@ def open_benches(setup: Setup) -> list[MARKBench]:
     or where it is missing by their words.
     """
     records = read_records(setup.data or Path("shared/data"), setup.cases or _RECORDS)
-    similarity = word_cosines if builtin_encoder_path() is None else _Cosines(SentenceEncoder())
-    return [MARKBench(records, similarity)]
+    if builtin_encoder_path() is None:
+        return [MARKBench(records, word_cosines)]
+    return [MARKBench(records, partial(_cosines, RememberedTexts(SentenceEncoder())))]
 
 
 class _Experiments:
@@ -218,14 +220,7 @@ def _mistaken(record: Record) -> list[Turn]:
     return [Turn("user", record.wording()), Turn("assistant", "-"), *turns]
 
 
-class _Cosines:
-    """Cosines by an encoder of unit vectors, which is asked for no text twice."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder, self._known = encoder, dict[str, np.ndarray]()
-
-    def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        new = list(dict.fromkeys(text for text in texts if text not in self._known))
-        self._known |= zip(new, self._encoder.encode_passages(new), strict=True)
-        vectors = np.stack([self._known[text] for text in texts])
-        return np.asarray(vectors @ vectors.T)
+def _cosines(encoder: RememberedTexts, texts: Sequence[str]) -> np.ndarray:
+    """Those of texts, by an encoder of unit vectors."""
+    vectors = encoder.encode_passages(texts)
+    return np.asarray(vectors @ vectors.T)

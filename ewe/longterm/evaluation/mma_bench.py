@@ -14,6 +14,7 @@ from ewe.longterm.evaluation.mma_cases import (
     VERDICTS,
     Case,
     CoreQuestion,
+    asked,
     make_cases,
     read_case,
 )
@@ -99,8 +100,8 @@ def probe(system: MemorySystem, case: Case) -> tuple[dict[str, list[float]], lis
     truth, logic = TRUTHS[case.logic], case.logic
 
     def ask(step: int, verdict: str = "", only: str = "") -> Question:
-        text = f"Is it true that {case.claim[0].lower()}{case.claim[1:-1]}?"
-        return Question(text, case.question_time, truth, VERDICTS, STEPS[step].format(verdict=verdict or UNKNOWN), only)
+        form = STEPS[step].format(verdict=verdict or UNKNOWN)
+        return Question(asked(case.claim), case.question_time, truth, VERDICTS, form, only)
 
     [first] = system.answer([ask(0)])
     verdict = read_verdict(first.text)

@@ -65,6 +65,11 @@ def statement(fact: tuple[str, str], value: str) -> str:
     return f"The {fact[1]} of the {fact[0]} is {value}."
 
 
+def asked(claim: str) -> str:
+    """Whether a statement is true, as a question."""
+    return f"Is it true that {claim[0].lower()}{claim[1:].rstrip('.')}?"
+
+
 def make_cases(count: int, seed: int, images: Path | None = None) -> list[Case]:
     """That many cases, types A to D in turn; images: the folder for their pictures, None to leave them undrawn."""
     return [_Maker(number, seed, images).case() for number in range(count)]
@@ -172,14 +177,10 @@ def _core_questions(
     values, users = (right, wrong, value), (USER_A.id, USER_B.id)
     return (
         CoreQuestion("fact", f"What is the {settled[1]} of the {settled[0]}?", (right,), values),
-        CoreQuestion("reasoning", f"Is it true that {_lower(statement(settled, wrong))}", (FALSE,), VERDICTS),
+        CoreQuestion("reasoning", asked(statement(settled, wrong)), (FALSE,), VERDICTS),
         CoreQuestion("source", f"Which user said: {statement(settled, wrong)}", (USER_B.id,), users),
         CoreQuestion("distraction", f"What is the {noise[1]} of the {noise[0]}?", (value,), values),
     )
-
-
-def _lower(text: str) -> str:
-    return text[0].lower() + text[1:].rstrip(".") + "?"
 
 
 def read_case(path: Path) -> Case:

@@ -100,9 +100,7 @@ def _conversation(row: Mapping[str, Any], most: int | None) -> Item:
 def _turns(conversation: Mapping[str, Any]) -> Iterator[tuple[str, Turn]]:
     for at, turns in locomo_sessions(conversation):
         for number, turn in enumerate(turns):
-            source = MemorySource("user", turn["speaker"], _SPEAKER_RELIABILITY)
-            text = f"{turn['speaker']}: {turn['text']}"
-            yield turn["dia_id"], Turn(text, source, at + number, turn.get("blip_caption", ""))
+            yield turn["dia_id"], locomo_turn(turn, at + number)
 
 
 def locomo_sessions(conversation: Mapping[str, Any]) -> Iterator[tuple[float, list[dict[str, Any]]]]:
@@ -111,6 +109,12 @@ def locomo_sessions(conversation: Mapping[str, Any]) -> Iterator[tuple[float, li
         if isinstance(turns, list):
             at = datetime.strptime(conversation[f"{key}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
             yield at.timestamp(), turns
+
+
+def locomo_turn(turn: Mapping[str, Any], at: float) -> Turn:
+    """A turn of a session, said at that time (seconds since 1970)."""
+    source = MemorySource("user", turn["speaker"], _SPEAKER_RELIABILITY)
+    return Turn(f"{turn['speaker']}: {turn['text']}", source, at, turn.get("blip_caption", ""))
 
 
 def locomo_evidence(question: Mapping[str, Any]) -> frozenset[str]:

@@ -12,7 +12,7 @@ from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.request_memories import RequestMemories, scopes_of
 from ewe.longterm.routes import memory_schemas as schemas
-from ewe.longterm.scoring.verimem import write_time_prior
+from ewe.longterm.scoring.verimem import source_of
 from ewe.longterm.service import MemoryService
 from ewe.server.engine_service import key_of, service_of
 from ewe.server.http.error_responses import RefusedError
@@ -42,8 +42,8 @@ class MemoryAccess:
     def source(self, given: schemas.Source, user: str) -> MemorySource:
         """Who says it: the user himself unless the request names somebody; as reliable as that kind of source is."""
         name = (user if given.kind == "user" else "") if given.id is None else given.id
-        source = MemorySource(given.kind, self._server.tenants.voice(self._key, name) if given.kind == "user" else name)
-        return replace(source, reliability=write_time_prior(source) if given.reliability is None else given.reliability)
+        voice = self._server.tenants.voice(self._key, name) if given.kind == "user" else name
+        return source_of(given.kind, voice, given.reliability)
 
     def scopes(self, search: schemas.MemorySearchRequest) -> tuple[Scope, ...]:
         """What a search may see; raises InvalidRequestError for a scope of nobody."""

@@ -1,6 +1,7 @@
 """VeriMem's numbers: the veracity of a new memory, how evidence changes it, and how little is known about it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,12 @@ INITIAL_WEIGHTS = InitialWeights(0.5, 0.3, 0.2)
 def write_time_prior(source: MemorySource) -> float:
     """v_0 by the kind of a source, in [0, 1]; kinds that are not known count as the agent's own."""
     return WRITE_TIME_PRIOR[_group(source)]
+
+
+def source_of(kind: str, source_id: str, reliability: float | None = None) -> MemorySource:
+    """The source of a kind and id; reliability: how far it is believed (None: as its kind is at write time)."""
+    source = MemorySource(kind, source_id)
+    return replace(source, reliability=write_time_prior(source) if reliability is None else reliability)
 
 
 def tier_veracity(source: MemorySource, *, corroborated: bool = False) -> float:

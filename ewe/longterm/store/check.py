@@ -1,4 +1,4 @@
-"""Looking for damage in a whole store."""
+"""Looking for damage in a whole store, and making again what is made from memories: indexes, words, counts, vectors."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from ewe.longterm.store.intact_rows import (
     stored,
 )
 from ewe.longterm.store.memory_rows import DELETION_COLUMNS
-from ewe.longterm.store.memory_session import MemorySession
+from ewe.longterm.store.memory_session import MemorySession, VectorIndex
 
 # What has to be empty, and what it means if it is not.
 _EXPECTATIONS = {
@@ -56,19 +56,32 @@ def problems(session: MemorySession) -> list[str]:
             for (name,) in session.query(f"{statement} LIMIT 20"):
                 damages.append(f"{session.file} is damaged: {name!r} {meaning}")
         damages += [*_rows(session), *_log(session), *_vectors(session)]
-        if not damages and lexical.Lexicon(session).is_current() and not words_are_whole(session):
+        if not damages and lexical.Lexicon(session).is_current() and not _words_are_whole(session):
             damages.append(f"{session.file} is damaged: memories are not found by all of their words")
         return damages
     except DatastoreError as error:
         return [str(error)]
 
 
-def miscounted(session: MemorySession) -> bool:
-    """Whether the count of a scope's memories, or of those that hold a word, is wrong."""
-    return any(session.query(f"{_EXPECTATIONS[count]} LIMIT 1") for count in _COUNTS)
+def mend(session: MemorySession, lexicon: lexical.Lexicon, vectors: VectorIndex) -> list[str]:
+    """What was made again, or given up to be made again; memories and histories stay as they are."""
+    done = []
+    if session.damages():
+        session.reindex()
+        done.append("the database's indexes are made again from its tables")
+    with session.transaction() as connection, session.seeing(None):
+        miscounted = any(session.query(f"{_EXPECTATIONS[count]} LIMIT 1") for count in _COUNTS)
+        if miscounted or not _words_are_whole(session):
+            lexicon.rebuild(connection)
+            done.append("the index of words is made again from the memories")
+        damaged = _damaged_vectors(session)
+        if damaged:
+            vectors.forget(connection, {scope for _, scope in damaged}, [number for number, _ in damaged])
+            done.append(f"{len(damaged)} vectors are given up: 'ewe memory embed' makes them again")
+    return done
 
 
-def words_are_whole(session: MemorySession) -> bool:
+def _words_are_whole(session: MemorySession) -> bool:
     """Whether the index of words is the one that the memories make, by the sum of checksums of all its rows."""
     expected = actual = 0
     for page in session.pages("scope, content"):
@@ -86,7 +99,7 @@ def words_are_whole(session: MemorySession) -> bool:
     return expected == actual
 
 
-def damaged_vectors(session: MemorySession) -> list[tuple[int, int]]:
+def _damaged_vectors(session: MemorySession) -> list[tuple[int, int]]:
     """Number and scope of the memories whose vector is not what was written."""
     index, damaged = session.vector_index(), list[tuple[int, int]]()
     if not session.query("SELECT 1 FROM encoder"):
@@ -120,5 +133,5 @@ def _log(session: MemorySession) -> Iterator[str]:
 
 
 def _vectors(session: MemorySession) -> Iterator[str]:
-    for number, _ in damaged_vectors(session):
+    for number, _ in _damaged_vectors(session):
         yield f"{session.file} has a damaged vector of memory number {number}: it can be made again"

@@ -53,7 +53,7 @@ def import_jsonl(store: MemoryStore, path: str | Path) -> ImportReport:
         nonlocal deleted_here
         with file_errors(path), path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                record = _parsed(_line(path, number, line), number)
+                _, record = _line(path, number, line)
                 if isinstance(record, Deletion):
                     deletions.append(record)
                 elif record is not None and store.was_deleted(record[0]):
@@ -77,7 +77,7 @@ def erase_from_export(path: str | Path, user: str) -> int:
     voices = dict.fromkeys(spellings(user), new_voice())
     with whole_file(path, mode=0o600) as file, path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            values = _line(path, number, line)
+            values, _ = _line(path, number, line)
             about = values.get("memory") or values.get("deletion") or {}
             if about.get("scope", {}).get("user", "") == user:
                 count += "memory" in values
@@ -98,15 +98,14 @@ def _unname(values: dict[str, Any], voices: dict[str, str]) -> None:
         revision["evidence"] = retold(pieces, {voice: voices.get(voice, voice) for voice in map(voice_in, pieces)})
 
 
-def _line(path: Path, number: int, line: bytes) -> Any:
-    """What a line says, once it is known to be one of an export."""
+def _line(path: Path, number: int, line: bytes) -> tuple[Any, History | Deletion | None]:
+    """What a line of an export says, and what it holds. Raises InvalidRequestError for any other line."""
     try:
         values = json.loads(line)
-        _parsed(values, number)
+        return values, _parsed(values, number)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         missing = " is missing" if isinstance(error, KeyError) else ""
         raise InvalidRequestError(f"{path}, line {number}: {error}{missing}") from error
-    return values
 
 
 def _parsed(values: Any, number: int) -> History | Deletion | None:

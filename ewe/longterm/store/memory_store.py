@@ -9,7 +9,7 @@ from ewe.config import is_postgres
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add, revision_row
-from ewe.longterm.store.check import problems
+from ewe.longterm.store.check import mend, problems
 from ewe.longterm.store.checksums import COUNTED
 from ewe.longterm.store.erasing import ADD_DELETION, Eraser, Erasure, deletion_row
 from ewe.longterm.store.intact_rows import intact_memories
@@ -17,7 +17,6 @@ from ewe.longterm.store.memory_change import Change
 from ewe.longterm.store.memory_file import MemoryFile
 from ewe.longterm.store.memory_rows import MEMORY_COLUMNS, Deletion, memory_checksum, memory_values
 from ewe.longterm.store.memory_session import MemorySession
-from ewe.longterm.store.mending import mend
 from ewe.longterm.store.reading import MemoryReader, missing
 from ewe.longterm.store.voices import voice_in
 from ewe.retrieval.store.session import Connection

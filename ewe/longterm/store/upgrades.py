@@ -2,9 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ewe.longterm.records import Scope
 from ewe.longterm.store.checksums import COUNTED, checksum, is_intact, scope_checksum
@@ -51,11 +49,13 @@ def from_version_4(connection: sqlite3.Connection, folder: Path) -> None:
 def add_checksums(connection: Connection) -> None:
     """Fills the new columns, and puts pseudonyms in the place of ids of sources."""
     scopes = {}
-    for number, user, agent, count in _all(connection, 'SELECT number, "user", agent, memories FROM scopes'):
+    rows = connection.execute('SELECT number, "user", agent, memories FROM scopes').fetchall()
+    for number, user, agent, count in rows:
         scopes[number] = Scope(user, agent)
         noted = scope_checksum(scopes[number], count)
         connection.execute("UPDATE scopes SET checksum = ? WHERE number = ?", (noted, number))
-    for number, *values in _all(connection, f"SELECT number, {DELETION_COLUMNS} FROM deletions"):  # noqa: S608
+    rows = connection.execute(f"SELECT number, {DELETION_COLUMNS} FROM deletions").fetchall()  # noqa: S608
+    for number, *values in rows:
         connection.execute("UPDATE deletions SET checksum = ? WHERE number = ?", (checksum(values), number))
     voices = _Voices(connection)
     of_memory = _memories(connection, scopes, voices)
@@ -112,7 +112,3 @@ def _revisions(connection: Connection, of_memory: dict[int, int], voices: _Voice
                     "UPDATE revisions SET evidence = ?, checksum = ? WHERE memory = ? AND number = ?",
                     (values[EVIDENCE], checksum(values), memory, values[0]),
                 )
-
-
-def _all(connection: Connection, statement: str) -> Iterator[tuple[Any, ...]]:
-    yield from connection.execute(statement).fetchall()
