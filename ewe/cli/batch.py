@@ -128,18 +128,21 @@ class Batch:
         def on_refused(number: int, error: InvalidRequestError) -> None:
             if len(self.prompts) == 1:
                 raise error
+            failure = Generation(prompts[number].text, "", (), "error", (), {}, GenerationStats(), (), error=str(error))
             for index in range(self.params.n):
-                on_result(number, _failure(prompts[number], index, error))
+                on_result(number, replace(failure, index=index))
 
         runner.generate(prompts, on_result, on_refused)
 
     def _deliver(self, prompt: Prompt, generations: Sequence[Generation], results: ResultFile | None) -> None:
         self.finished += 1
         self.failed += any(generation.finish_reason == "error" for generation in generations)
+        given = {passage.id for passage in self.documents or ()}
         for generation in generations:
             if generation.error:
                 say(f"prompt {prompt.id}: {generation.error}")
-            self.cut_documents |= self._cut(generation)
+            cut = {event.data["passage"]["id"] for event in generation.trace if event.data.get("was_cut")}
+            self.cut_documents |= cut & given
         if self.html or self.trace:
             self.reported += [(prompt, generation) for generation in generations]
         if results is not None:
@@ -150,11 +153,6 @@ class Batch:
         elif not self._streams:
             for generation in generations:
                 print_answer(prompt, generation)
-
-    def _cut(self, generation: Generation) -> set[str]:
-        given = {passage.id for passage in self.documents or ()}
-        cut = {event.data["passage"]["id"] for event in generation.trace if event.data.get("was_cut")}
-        return cut & given
 
     def _progress(self) -> Progress:
         """A bar, unless the answers themselves appear in the same terminal."""
@@ -167,7 +165,3 @@ class Batch:
             write_page(self.html, generations)
         if self.trace and generations:
             write_trace(self.trace, generations, [prompt.id for prompt, _ in self.reported])
-
-
-def _failure(prompt: Prompt, index: int, error: InvalidRequestError) -> Generation:
-    return Generation(prompt.text, "", (), "error", (), {}, GenerationStats(), (), index=index, error=str(error))

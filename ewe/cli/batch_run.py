@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import Progress, TaskID
@@ -95,7 +95,9 @@ def _run(
     from ewe.server.batch.result_log import ResultLog
 
     total = _count(path)
-    written_with = _settings(path, config, server)
+    of_server = server.model_dump(mode="json", include=_THAT_MATTER)
+    of_engine = run_settings(config, SamplingParams())
+    written_with = {**of_engine, "server": of_server, "requests": content_digest(str(path))}
     check_settings(output, written_with)
     log = ResultLog(output)
     note_settings(output, bool(log.answered), written_with)
@@ -123,12 +125,6 @@ def _count(path: Path) -> int:
         errors = [str(error) for error in checked.errors[:_ERRORS_TOLD]]
         raise InvalidRequestError("\n  ".join([f"{path} is no batch of requests:", *errors]))
     return checked.total
-
-
-def _settings(path: Path, config: Config, server: ServerSettings) -> dict[str, Any]:
-    of_engine = run_settings(config, SamplingParams())
-    of_server = server.model_dump(mode="json", include=_THAT_MATTER)
-    return {**of_engine, "server": of_server, "requests": content_digest(str(path))}
 
 
 def _answer_here(work: _Work) -> None:

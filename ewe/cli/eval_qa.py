@@ -69,12 +69,13 @@ def qa(
     systems = systems_of([*(top_k or ()), *(k or ())] or (1, 2, 4, 8), source is not None)
     job = Job(chosen_questions[:limit], pool, systems, max_tokens, timed, first_alone=True)
     kinds: list[type[Answer | Timing]] = [Answer, Timing]
-    with closing(FindingsFile(output, _written_with(chosen, job), kinds)) as findings:
+    written_with = _written_with(chosen, job)
+    with closing(FindingsFile(output, written_with, kinds)) as findings:
         _ask(job, chosen, source, findings)
     answers = [item for item in findings.records if isinstance(item, Answer)]
     timings = [item for item in findings.records if isinstance(item, Timing)]
     rows = summarise([system.name for system in job.systems], answers, timings)
-    _tell(rows, _written_with(chosen, job), figures)
+    _tell(rows, written_with, figures)
 
 
 def _written_with(config: Config, job: Job) -> dict[str, Any]:

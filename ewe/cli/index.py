@@ -121,9 +121,7 @@ def add_command(
     store: Store,
     sources: Sources,
     documents: ReadingOptions,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Remove what came from files that are gone from there.")
-    ] = False,
+    prune: Prune = False,
     workers: Workers = 0,
     indexes: Indexes = True,
     settings: Settings = None,

@@ -15,9 +15,7 @@ from ewe.config import Config
 from ewe.engine.startup.preflight import preflight
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ewe.evaluation.tables import FittingTable, Interval
+    from ewe.evaluation.tables import FittingTable
     from ewe.verification.judges.labelled_claims import LabelledClaim
     from ewe.verification.judges.writer_measuring import Measured
 
@@ -88,19 +86,13 @@ def _measure(config: Config, claims: list[LabelledClaim]) -> Measured:
 
 
 def _table(measured: Measured) -> FittingTable:
-    from ewe.evaluation.tables import rich_table
+    from ewe.evaluation.tables import Interval, rich_table
 
-    rows = [
-        [f"{int(measured.decided[label].sum())} {name}", *(str(share) for share in _shares(measured.decided[label]))]
-        for label, name in enumerate(_NAMES)
-    ]
+    rows = []
+    for name, decided in zip(_NAMES, measured.decided.tolist(), strict=True):
+        total = sum(decided)
+        rows.append([f"{total} {name}", *(str(Interval.of_share(count, total)) for count in decided)])
     return rich_table(["claims", "supported", "refuted", "left open"], rows, "what the model said, with 95% intervals")
-
-
-def _shares(decided: Sequence[int]) -> list[Interval]:
-    from ewe.evaluation.tables import Interval
-
-    return [Interval.of_share(int(count), int(sum(decided))) for count in decided]
 
 
 def _words(measured: Measured) -> list[str]:

@@ -1,7 +1,5 @@
 """Routes for those who run the server: is it alive and ready, what does it do; tokens of texts."""
 
-from collections.abc import Sequence
-
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -11,7 +9,7 @@ from ewe.server.engine_service import key_of, service_of
 from ewe.server.request_handling.ignored import RequestRoute
 from ewe.server.request_handling.thread_work import run_in_thread
 from ewe.server.schemas import operation_schemas as schemas
-from ewe.server.schemas.chat_schemas import Message, thinking_of
+from ewe.server.schemas.chat_schemas import thinking_of
 from ewe.server.schemas.common import ERROR_RESPONSES
 from ewe.server.traffic.admission import check_prompt_texts
 from ewe.server.traffic.orders import tool_texts
@@ -68,7 +66,10 @@ async def tokenize(body: schemas.TokenizeRequest, request: Request) -> schemas.T
     service = service_of(request)
     service.check_model(body.model)
     engine = service.engine
-    field, texts = ("prompt", [body.prompt or ""]) if body.messages is None else ("messages", _texts(body.messages))
+    if body.messages is None:
+        field, texts = "prompt", [body.prompt or ""]
+    else:
+        field, texts = "messages", texts_of([message.for_template for message in body.messages])
     check_prompt_texts(texts, service.settings.max_prompt_bytes, service.max_model_len, field)
     offered = ToolRequest.from_openai([tool.model_dump() for tool in body.tools or ()])
     tools = engine.prompts.chat_template.tool_use(offered, service.settings.tool_parser)
@@ -90,10 +91,6 @@ async def detokenize(body: schemas.DetokenizeRequest, request: Request) -> schem
     engine = service.engine
     text = await run_in_thread(request, service.queues.tokens, lambda _: _text(engine, body.tokens))
     return schemas.DetokenizeResponse(prompt=text)
-
-
-def _texts(messages: Sequence[Message]) -> list[str]:
-    return texts_of([message.for_template for message in messages])
 
 
 def _token_ids(engine: ServedEngine, body: schemas.TokenizeRequest, tools: ToolUse | None) -> list[int]:

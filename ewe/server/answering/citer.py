@@ -79,7 +79,8 @@ class Citer:
     def _opened(self) -> TextVerifier:
         """The verifier of all sentences; raises JudgeError once the answer has ended."""
         with self._making:  # what indexes the passages is made once
-            made = self._verifier or self._made()
+            in_parts: InParts = iter if self._turn is None else self._turn.in_parts
+            made = self._verifier or self._service.served.verifiers.against(self._passages, in_parts)
             with self._ending:  # not while it is made, which takes long: `close` is called on the event loop
                 if self._is_closed:
                     if made is not self._verifier:
@@ -87,10 +88,6 @@ class Citer:
                     raise JudgeError("the answer has ended")
                 self._verifier = made
             return made
-
-    def _made(self) -> TextVerifier:
-        in_parts: InParts = iter if self._turn is None else self._turn.in_parts
-        return self._service.served.verifiers.against(self._passages, in_parts)
 
     def _batches(self, pending: Sequence[Span], cancellation: Cancellation) -> Iterable[Sequence[Span]]:
         """The sentences by calls of the verifier; of checks against much text each is a part of the request's work."""

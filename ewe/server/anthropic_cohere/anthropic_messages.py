@@ -129,22 +129,21 @@ class _Answer(StreamedAnswer):
         for piece in pieces:
             if isinstance(piece, str):
                 self._written += piece
-                begin = self._sent
-                whole = self._splitter.completed(self._written[begin:])
-                records += await self._tell_spans([(begin + a, begin + b) for a, b in whole])
+                records += await self._tell_spans(self._splitter.completed(self._written[self._sent :]))
             else:
                 records += await self._tell_rest() + await super()._pieces(choice, [piece])
         return records
 
     async def _tell_rest(self) -> str:
         """The blocks of sentences that nothing will be added to."""
-        begin = self._sent
-        return await self._tell_spans([(begin + a, begin + b) for a, b in self._splitter.split(self._written[begin:])])
+        return await self._tell_spans(self._splitter.split(self._written[self._sent :]))
 
     async def _tell_spans(self, spans: Sequence[Span]) -> str:
-        """The blocks of sentences that are whole."""
-        blocks = await self._blocks(self._written, self._sent, spans)
-        self._sent = spans[-1][1] if spans else self._sent
+        """The blocks of sentences that are whole; spans: counted from the end of what is in blocks."""
+        begin = self._sent
+        moved = [(begin + start, begin + end) for start, end in spans]
+        blocks = await self._blocks(self._written, begin, moved)
+        self._sent = moved[-1][1] if moved else begin
         return "".join(map(self._events.block, blocks))
 
     def _text(self, choice: int, text: str) -> str:

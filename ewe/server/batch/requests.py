@@ -11,6 +11,7 @@ from pydantic_core import from_json
 
 from ewe.errors import InvalidRequestError
 from ewe.server.batch.parquet_rows import parquet_rows
+from ewe.server.http.json_sizes import num_values
 
 BatchUrl = Literal["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses"]
 """What a request of a batch may ask."""
@@ -144,7 +145,7 @@ def _over_limits(row: _Row, limits: LineLimits | None) -> LineError | None:
     if len(row) > limits.bytes:
         message = f"the line is longer than {limits.bytes} bytes (server.max_body_bytes)"
         return LineError(code="line_too_long", message=message)
-    if sum(map(row.count, (b",", b"[", b"{"))) > limits.values:
+    if num_values(row) > limits.values:
         return LineError(code="too_many_values", message=f"the line has more than {limits.values} values")
     return None
 

@@ -196,14 +196,10 @@ class _Answer(StreamedAnswer):
             temperature=params.temperature,
             text=TextAnswer(format=form.model_dump(exclude_none=True)) if form else TextAnswer(),
             tool_choice=choice.model_dump() if isinstance(choice, schemas.NamedFunction) else choice or "auto",
-            tools=[_told(tool) for tool in body.tools or ()],
+            tools=[{**tool.model_dump(), "strict": bool(tool.strict)} for tool in body.tools or ()],
             top_p=params.top_p,
             truncation=body.truncation or "disabled",
         )
-
-
-def _told(tool: schemas.FunctionTool) -> dict[str, Any]:
-    return {**tool.model_dump(), "strict": bool(tool.strict)}
 
 
 def _usage(generation: Generation) -> answers.ResponseUsage:

@@ -52,7 +52,9 @@ _FILES = {
 async def file(request: Request) -> Response:
     """One of the pages, its scripts, its style or its icon."""
     media_type, parts = _FILES[request.url.path]
-    text = _joined(parts) if media_type == "text/javascript" else "\n".join(map(_text, parts))
+    text = "\n".join(map(_text, parts))
+    if media_type == "text/javascript":  # with none of its names visible from outside
+        text = f"(() => {{\n'use strict';\n{text}}})();\n"
     return page_answer(request, text, media_type)
 
 
@@ -70,12 +72,6 @@ async def start(request: Request) -> PageStart:
     summary = service.summary
     checks_all = summary is not None and not summary.unchecked and config.feedback.verify_when == "interval"
     return PageStart(examples=examples, engine=summary, checks_every_sentence=checks_all)
-
-
-def _joined(scripts: tuple[Path, ...]) -> str:
-    """Scripts as one, none of their names visible from outside."""
-    parts = "\n".join(_text(part) for part in scripts)
-    return f"(() => {{\n'use strict';\n{parts}}})();\n"
 
 
 @lru_cache

@@ -1,15 +1,15 @@
-"""Bodies of JSON: how much structure they may have, before and after they are parsed."""
+"""Bodies of requests: how much structure JSON may have, before and after it is parsed, and which forms are read."""
 
 import json
 from functools import partial
 from typing import Any
 
+from python_multipart.multipart import parse_options_header
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from ewe.server.engine_service import service_of
 from ewe.server.http.json_sizes import MOST_NUMBERS, num_values
-from ewe.server.request_handling.form_bodies import check_form
 from ewe.server.traffic.body_limits import too_large
 from ewe.server.traffic.fair_queue import LARGE, tenant_of
 from ewe.text.json_values import members
@@ -22,6 +22,8 @@ MOST_MEMBERS = 4096
 
 MOST_LEVELS = 800
 """Of objects and lists in each other: fewer than stop Python. What is worked on has less, by checks of its own."""
+
+_CHARSETS = ("utf-8", "utf8")
 
 
 class BoundedRequest(Request):
@@ -51,8 +53,21 @@ class BoundedRequest(Request):
 
     def form(self, **_: Any) -> Any:
         """The fields and the one file of a form; raises HTTPException for more, as each file takes a descriptor."""
-        check_form(self.headers.get("content-type"))
+        _check_form(self.headers.get("content-type"))
         return super().form(max_files=1, max_fields=8, max_part_size=LARGE)
+
+
+def _check_form(content_type: str | None) -> None:
+    """Raises HTTPException for a form of another kind than files come in, which may take long to read.
+
+    And for one of another character set than UTF-8, some of which make texts that nothing can write.
+    """
+    kind, options = parse_options_header(content_type)
+    if kind != b"multipart/form-data":
+        raise HTTPException(400, "send the file in a form, with the header `content-type: multipart/form-data`")
+    charset = options.get(b"charset", b"utf-8").decode("latin-1")
+    if charset.lower() not in _CHARSETS:
+        raise HTTPException(400, "forms are read as UTF-8 only: leave `charset` out of the header `content-type`")
 
 
 def parse(body: bytes) -> Any:

@@ -124,10 +124,6 @@ def _as_seen_here(header: tuple[bytes, bytes], url: str) -> tuple[bytes, bytes]:
     return header
 
 
-def _end_of_lost_stream(path: str) -> bytes:
-    return f"\n\n{_LOST.record_for(path)}{end_of_stream(path)}".encode()
-
-
 class _Answer:
     """What a replica says: its beginning is looked at before anything is passed on."""
 
@@ -169,7 +165,8 @@ class _Answer:
             self._replica.failed += 1
             fields = {"replica": self._replica.name, "state": self._replica.state}
             _log.warning("broken off", extra={"fields": fields})
-            end = _end_of_lost_stream(self._path) if self._is_stream else None
+            lost = f"\n\n{_LOST.record_for(self._path)}{end_of_stream(self._path)}"
+            end = lost.encode() if self._is_stream else None
         if end is not None:  # else there is none, so that nobody takes the answer for whole
             await send({"type": "http.response.body", "body": end})
 

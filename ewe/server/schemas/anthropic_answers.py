@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any, Literal, Self
 
-from ewe.server.schemas.common import AnswerModel
+from ewe.server.schemas.common import AnswerModel, errors_in
 from ewe.server.schemas.ewe_result import EweResult
 from ewe.types import ToolCall
 
@@ -137,8 +137,5 @@ class AnthropicError(AnswerModel):
     error: AnthropicErrorDetail
 
 
-ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": AnthropicError, "description": "The request cannot be served as it stands."},
-    "5XX": {"model": AnthropicError, "description": "The server cannot serve it, or not now."},
-}
+ERRORS = errors_in(AnthropicError)
 """For `responses=` of the route."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from ewe.server.schemas.anthropic_blocks import Block, Blocks, Cacheable, TextBlock, ToolResultBlock, ToolUseBlock
 from ewe.server.schemas.chat_schemas import (
@@ -17,7 +17,7 @@ from ewe.server.schemas.chat_schemas import (
     NamedTool,
     ToolFunction,
 )
-from ewe.server.schemas.common import EweOptions, RequestModel, StopText, Text, only_types
+from ewe.server.schemas.common import EweOptions, RequestModel, StopText, Text, only_empty, only_types
 from ewe.server.schemas.memory_use import MemoryUse
 from ewe.server.schemas.response_format import ResponseFormat
 
@@ -30,14 +30,6 @@ def _as_json(value: Any) -> str:
 
 
 _ONLY_FUNCTIONS = only_types({"custom"}, "tools", "the client's own have input_schema")
-
-
-def _check_no_servers(value: Any) -> Any:
-    if value:
-        raise ValueError("not supported yet: MCP servers; the client's own tools are")
-    return value
-
-
 _NOTHING_SAID = "all messages must have non-empty content except for the optional final assistant message"
 """Anthropic's words."""
 
@@ -169,7 +161,7 @@ class CountRequest(RequestModel):
     output_config: OutputConfig | None = None
     output_format: JsonFormat | None = None
 
-    mcp_servers: Annotated[Any, BeforeValidator(_check_no_servers)] = None
+    mcp_servers: Annotated[Any, only_empty("not supported yet: MCP servers; the client's own tools are")] = None
     container: None = None
     context_management: None = None
 

@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from ewe.errors import InvalidRequestError
-from ewe.server.schemas.common import RequestModel, Text, joined, only_types
+from ewe.server.schemas.common import RequestModel, Text, joined, only_empty, only_types
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.text.tool_calls.tools import ToolRequest
 
 _UNSUPPORTED_PARTS = {
     "image_url": "images", "input_audio": "audio", "file": "files", "video_url": "videos",
 }  # fmt: skip
-
-
-def _check_absent(value: Any) -> Any:
-    if value:
-        raise ValueError("not supported: this is the form before tools; use tools and tool_choice")
-    return value
 
 
 class TextPart(RequestModel):
@@ -47,7 +41,7 @@ _Content = Annotated[
     Text | Annotated[list[_Part], Field(min_length=1)] | None,
     only_types({"text", "refusal"}, "parts", "send text", _UNSUPPORTED_PARTS),
 ]
-_BeforeTools = Annotated[Any, BeforeValidator(_check_absent)]
+_BeforeTools = Annotated[Any, only_empty("not supported: this is the form before tools; use tools and tool_choice")]
 
 
 class CalledFunction(RequestModel):

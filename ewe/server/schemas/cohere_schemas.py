@@ -18,6 +18,7 @@ from ewe.server.schemas.common import (
     RequestModel,
     StopText,
     Text,
+    errors_in,
 )
 from ewe.server.schemas.ewe_result import EweResult
 from ewe.server.schemas.memory_use import MemoryUse
@@ -122,24 +123,22 @@ class ChatRequest(RequestModel):
 
     @property
     def cited_documents(self) -> dict[str, dict[str, Any]]:
-        """The documents by id, as citations show them; those without one are called by their number."""
-        documents: dict[str, dict[str, Any]] = {}
-        for number, item in enumerate(self.documents or ()):
-            name = (item.id if isinstance(item, DataDocument) else None) or f"doc:{number}"
-            documents[name] = {"id": name, **({"text": item} if isinstance(item, str) else item.data)}
-        return documents
+        """The documents by id, as citations show them."""
+        return {name: {"id": name, **item.data} for name, item in self._named_documents}
 
     @property
     def memory_documents(self) -> list[Document]:
         """The documents as memory takes them; an id that two have is for the engine to refuse."""
-        documents = []
-        for number, item in enumerate(self.documents or ()):
-            if isinstance(item, str):
-                documents.append(Document(id=f"doc:{number}", text=item))
-            else:
-                name, title, url = item.id or f"doc:{number}", item.field("title"), item.field("url")
-                documents.append(Document(id=name, text=item.text, title=title, url=url))
-        return documents
+        return [
+            Document(id=name, text=item.text, title=item.field("title"), url=item.field("url"))
+            for name, item in self._named_documents
+        ]
+
+    @property
+    def _named_documents(self) -> list[tuple[str, DataDocument]]:
+        """The documents with their ids; those without one are called by their number."""
+        given = [DataDocument(data={"text": item}) if isinstance(item, str) else item for item in self.documents or ()]
+        return [(item.id or f"doc:{number}", item) for number, item in enumerate(given)]
 
 
 class DocumentSource(AnswerModel):
@@ -218,8 +217,5 @@ class CohereError(AnswerModel):
     error: ErrorDetail
 
 
-ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": CohereError, "description": "The request cannot be served as it stands."},
-    "5XX": {"model": CohereError, "description": "The server cannot serve it, or not now."},
-}
+ERRORS = errors_in(CohereError)
 """For `responses=` of the route."""

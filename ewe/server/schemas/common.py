@@ -97,6 +97,17 @@ def only_types(
     return BeforeValidator(check)
 
 
+def only_empty(message: str) -> BeforeValidator:
+    """Refuses with this message a value that asks for something; an empty one asks for nothing."""
+
+    def check(value: Any) -> Any:
+        if value:
+            raise ValueError(message)
+        return value
+
+    return BeforeValidator(check)
+
+
 def joined(content: Any) -> str:
     """The text of a message: its content, whose parts are joined by line breaks; empty without any."""
     return content if isinstance(content, str) else "\n".join(part.text for part in content or ())
@@ -203,10 +214,15 @@ class ErrorBody(AnswerModel):
     error: ErrorDetail
 
 
-ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorBody, "description": "The request cannot be served as it stands."},
-    "5XX": {"model": ErrorBody, "description": "The server cannot serve it, or not now."},
-}
+def errors_in(form: type[AnswerModel]) -> dict[int | str, dict[str, Any]]:
+    """For `responses=` of routes whose errors have this form."""
+    return {
+        "4XX": {"model": form, "description": "The request cannot be served as it stands."},
+        "5XX": {"model": form, "description": "The server cannot serve it, or not now."},
+    }
+
+
+ERROR_RESPONSES = errors_in(ErrorBody)
 """For `responses=` of every route."""
 
 _EVENT = {

@@ -7,11 +7,11 @@ refused by its name.
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from ewe.errors import InvalidRequestError
 from ewe.server.schemas.chat_schemas import Effort, ToolFunction, thinks_at
-from ewe.server.schemas.common import Metadata, RequestModel, Text, only_types
+from ewe.server.schemas.common import Metadata, RequestModel, Text, only_empty, only_types
 from ewe.server.schemas.response_format import JsonSchema, TextConfig
 from ewe.server.schemas.response_items import InputItem, InputMessage, messages_of
 from ewe.server.schemas.sampling_schemas import SamplingRequest
@@ -19,17 +19,6 @@ from ewe.text.tool_calls.tools import ToolRequest
 
 MOST_ITEMS = 2048
 """Of one conversation, those of the responses that it follows among them."""
-
-
-def _instead(advice: str) -> BeforeValidator:
-    """Refuses what asks for something that there is not; advice: what to do instead."""
-
-    def check(value: Any) -> Any:
-        if value:
-            raise ValueError(f"not supported: {advice}")
-        return value
-
-    return BeforeValidator(check)
 
 
 class FunctionTool(ToolFunction):
@@ -84,8 +73,8 @@ class ResponsesRequest(SamplingRequest):
     guided_grammar: None = None
     n: Literal[1] | None = None
     truncation: Literal["auto", "disabled"] | None = None
-    background: Annotated[Literal[False] | None, _instead("use stream, or a batch")] = None
-    conversation: Annotated[None, _instead("use previous_response_id")] = None
+    background: Annotated[Literal[False] | None, only_empty("not supported: use stream, or a batch")] = None
+    conversation: Annotated[None, only_empty("not supported: use previous_response_id")] = None
     prompt: None = None
 
     @property
