@@ -11,6 +11,7 @@ from ewe.config.setting_names import AUTO
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 Trigger = Literal["interval", "entropy", "min_prob"]
 FeedbackForm = Literal["refuting", "supporting", "instruction"]
+MOST_WORDINGS = 64  # each is a sequence of its own, beside all others
 _YAML_OFF = BeforeValidator(lambda value: "off" if value is False else value)  # YAML reads a bare `off` as false
 _YAML_SWITCH = BeforeValidator(lambda value: {False: "off", True: "on"}[value] if isinstance(value, bool) else value)
 
@@ -135,7 +136,7 @@ class FeedbackConfig(Settings):
     forms: tuple[FeedbackForm, ...] = ("refuting", "supporting")
     rewrite_when: Literal["auto", "refuted", "unsupported"] = "auto"
     max_attempts: int = Field(3, gt=0)
-    wordings: int = Field(1, gt=0, le=64)
+    wordings: int = Field(1, gt=0, le=MOST_WORDINGS)
     on_exhausted: Literal["auto", "keep_best", "drop", "flag", "quote"] = "auto"
     on_repeat: Literal["drop", "keep"] = "drop"
     mode: Literal["blocking", "optimistic"] = "blocking"

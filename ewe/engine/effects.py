@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ewe.config import FeedbackConfig, PipelineConfig
 from ewe.engine.evidence.sentence_checks import Attempt, SentenceState
 from ewe.engine.policy_answer import Answer
-from ewe.engine.side_texts import Add, Asking, SideEffect
+from ewe.engine.side_texts import Add, Ask, Asking, Generate, SideEffect, VerifyTexts
 from ewe.text.check_result import why_no_claim
 from ewe.text.quotation import Quotation
 from ewe.types import Lane, ScoredPassage, VerificationResult
@@ -224,17 +224,19 @@ class Policy:
         return self.reads_entropy if isinstance(self.reads_entropy, bool) else self.reads_entropy(settings)
 
     def lacks(self, effect: object) -> str:
-        """The trait that an effect needs and it has not, "" if there is none.
+        """The trait that an effect, or an Ask that it returns, needs and it has not; "" if there is none.
 
         The engine is made by the traits: without them it would check nothing, or show text that is then taken back.
         """
         match effect:
             case Retrieve():
                 needed = "retrieves"
-            case Verify() | Judge():
+            case Verify() | Judge() | VerifyTexts():
                 needed = "verifies"
             case Rewind() | Restore() | Quote():
                 needed = "rewrites"
+            case Generate() | Ask():
+                needed = "asks"
             case Add():
                 needed = "composes"
             case _:

@@ -18,9 +18,13 @@ def named_policy(config: Config) -> Policy:
 def usable_policy(config: Config, can_retrieve: bool, can_verify: bool) -> Policy:
     """What steers sequences: plain decoding without the components that the policy needs.
 
-    One that verifies needs at least one of them; one that does neither need a retriever nor verify runs in any case.
+    One that verifies needs at least one of those that it makes use of; one that neither needs a retriever nor verifies
+    runs in any case.
     """
     policy = named_policy(config)
-    needs_some = policy.needs_retriever or policy.verifies
-    is_usable = policy.asks or not needs_some or can_retrieve or (can_verify and not policy.needs_retriever)
-    return policy if is_usable else plain
+    if policy.asks:
+        return policy
+    if policy.needs_retriever:
+        return policy if can_retrieve else plain
+    can_do_some = can_verify or (can_retrieve and policy.retrieves)
+    return policy if can_do_some or not policy.verifies else plain

@@ -70,3 +70,11 @@ def test_the_command_lines_tests_pass_in_a_hostile_environment(tmp_path: Path) -
         command, cwd=HERE.parents[1], env={**environment, **hostile}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ewe", "eval", "factuality"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "Usage: python -m ewe eval factuality" in done.stderr

@@ -17,7 +17,7 @@ from ewe.engine import effects
 from ewe.engine.effects import Draw, Forget, Remember, Restore, Retrieve, Rewind, Steps, Take, Verify, Write, policy
 from ewe.engine.evidence.sentence_checks import Attempt, SentenceState
 from ewe.engine.policy_answer import Answer
-from ewe.engine.side_texts import Ask, Decide, Generate
+from ewe.engine.side_texts import Ask, Decide, Generate, Search
 from ewe.types import Generation, Passage, ScoredPassage, Verdict
 from ewe.types.sampling_params import SamplingParams
 
@@ -28,14 +28,14 @@ NUMBER: Any = 5
 
 
 @pytest.fixture
-def run() -> Iterator[Callable[[Any], Generation]]:
+def run() -> Iterator[Callable[..., Generation]]:
     """What such a policy makes of one prompt, beside another prompt that it writes without a mistake."""
 
-    def write(written: Any) -> Generation:
+    def write(written: Any, **traits: bool) -> Generation:
         def either(answer: Answer, settings: Any) -> Any:
             return written(answer, settings) if answer.question == "q:" else good(answer, settings)
 
-        everything = policy(retrieves=True, verifies=True, rewrites=True, composes=True)(either)
+        everything = policy(retrieves=True, verifies=True, rewrites=True, composes=True, **traits)(either)
         registry.POLICIES._registered["own"] = everything
         memory = {"unit_tokens": 24, "retrieval_units": 2, "verification_units": 2}
         settings = Config.from_mapping({"policy": "own", "memory": memory})
@@ -110,6 +110,13 @@ def once(make: Callable[[Answer], Any]) -> Any:
         (lambda _: Restore(0, Attempt("Aa.", (), Wrong), ""), "TypeError: Attempt: state must be SentenceState"),
         (lambda _: Draw(1, 2.0), "TypeError: Draw: count must be int, got 2.0"),  # type: ignore[arg-type]
         (lambda _: Generate("x", (Ask("q", sentence=NUMBER),)), "TypeError: Ask: sentence must be str | None"),
+        (lambda _: Draw(1, 1000), "ValueError: Draw: count must be 1 to 64, got 1000"),
+        (lambda _: Draw(1, 0), "ValueError: Draw: count must be 1 to 64, got 0"),
+        (
+            lambda _: Decide("x", {"about": "y"}),
+            "ValueError: Decide: data has the key 'about', which names the decision",
+        ),
+        (lambda _: Decide("x", {1: "y"}), "TypeError: Decide: the keys of data must be texts, got 1"),  # type: ignore[dict-item]
         (lambda _: Decide("x", {"a": object()}), "TypeError: Object of type object is not JSON serializable"),
         (lambda answer: answer.settle(0, Wrong), "TypeError: a SentenceState is needed, got 'wrong'"),
         (lambda answer: answer.settle(0, SentenceState(Wrong)), "TypeError: SentenceState: verdict must be Verdict"),
@@ -143,9 +150,9 @@ def test_what_no_answer_ends_by_is_refused(ending: Any, first: bool, run: Callab
     assert f"TypeError: it returned {ending!r}: return an Ask" in run(returns(ending, first)).error
 
 
-def test_an_answer_that_has_begun_is_not_asked_for_anew(run: Callable[[Any], Generation]) -> None:
-    assert "a part has been written already" in run(returns(Ask("x"), False)).error
-    assert "it returned an Ask with `begin`" in run(returns(Ask("x", begin="Aa"), True)).error
+def test_an_answer_that_has_begun_is_not_asked_for_anew(run: Callable[..., Generation]) -> None:
+    assert "a part has been written already" in run(returns(Ask("x"), False), asks=True).error
+    assert "it returned an Ask with `begin`" in run(returns(Ask("x", begin="Aa"), True), asks=True).error
 
 
 def nothing(answer: Answer, settings: Any) -> None:
@@ -189,7 +196,7 @@ def test_what_does_not_begin_or_raises_anything_ends_its_request_alone(
     assert error in run(written).error
 
 
-@pytest.mark.parametrize("effect", [Forget(), Retrieve("q"), Generate("x", ())])
+@pytest.mark.parametrize("effect", [Forget(), Retrieve("q"), Search((), 1)])
 def test_a_policy_that_yields_without_an_end_does_not_hold_up_the_others(
     effect: effects.Effect, run: Callable[[Any], Generation]
 ) -> None:

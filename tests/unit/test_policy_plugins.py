@@ -11,11 +11,12 @@ from engine_bench import GatedBench, Reader
 from engine_parts import Judge, Library, Notebook, words
 from mock_engine import Bench
 
-from ewe.config import Config, FeedbackConfig, registry
+from ewe.config import Config, FeedbackConfig, PipelineConfig, registry
 from ewe.engine.effects import Paused, Remember, Retrieve, Retrieved, Rewind, Steps, Verify, Write, policy
 from ewe.engine.policy_answer import Answer
+from ewe.engine.side_texts import Ask, Asking, Decide, Generate, VerifyTexts
 from ewe.errors import ConfigError
-from ewe.types import Generation, Passage, ScoredPassage, Verdict
+from ewe.types import Generation, Passage, ScoredPassage, Verdict, VerificationRequest
 from ewe.types.sampling_params import SamplingParams
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "plugins.md"
@@ -115,6 +116,24 @@ def checks(answer: Answer, settings: FeedbackConfig) -> Steps:
     yield Write()
 
 
+def checks_texts(answer: Answer, settings: PipelineConfig) -> Asking:
+    """Has a text of its own checked."""
+    yield VerifyTexts((VerificationRequest("q", "", "Aa bb."),))
+    return None
+
+
+def asks(answer: Answer, settings: PipelineConfig) -> Asking:
+    """Has another text written."""
+    yield Generate("draft", (Ask(),))
+    return None
+
+
+def gives_over(answer: Answer, settings: PipelineConfig) -> Asking:
+    """Answers with what is asked for."""
+    yield Decide("nothing")
+    return Ask()
+
+
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
     own = {"each": each_sentence, "faulty": faulty, "at-once": at_once, "nonsense": nonsense, "later": without_waiting}
@@ -203,16 +222,18 @@ def test_the_policies_of_the_guide_run() -> None:
     code = "\n".join(block.split("```")[0] for block in GUIDE.read_text(encoding="utf-8").split("```python\n")[2:])
     made: dict[str, Any] = {}
     exec(code, made)
-    for name, kind in (("every_sentence", "retrieval"), ("twice", "answered")):
+    for name, kind in (("every_sentence", "retrieval"), ("once_more", "rewind"), ("twice", "answered")):
         registry.POLICIES._registered["guide"] = made[name]
         try:
-            bench = Bench(config("guide"), Library(), None, words(TEXT))
+            bench = Bench(config("guide"), Library(), Judge(lambda _: Verdict.REFUTED), words(TEXT))
             bench.add("a", "q:", SamplingParams(max_tokens=40))
             generation = bench.run()["a", 0]
         finally:
             del registry.POLICIES._registered["guide"]
         assert generation.finish_reason in ("stop", "length"), generation.error
         assert kind in {event.kind for event in generation.trace}
+        rewinds = [event.kind for event in generation.trace].count("rewind")
+        assert rewinds == (3 if name == "once_more" else 0)
 
 
 def test_a_bare_function_is_refused() -> None:
@@ -233,7 +254,14 @@ def run_as(written: Any, retriever: Any = None, verifier: Any = None, **traits: 
 
 @pytest.mark.parametrize(
     ("written", "effect", "trait"),
-    [(retrieves, "Retrieve", "retrieves"), (checks, "Verify", "verifies"), (takes_back, "Rewind", "rewrites")],
+    [
+        (retrieves, "Retrieve", "retrieves"),
+        (checks, "Verify", "verifies"),
+        (checks_texts, "VerifyTexts", "verifies"),
+        (takes_back, "Rewind", "rewrites"),
+        (asks, "Generate", "asks"),
+        (gives_over, "Ask", "asks"),
+    ],
 )
 def test_an_effect_that_the_engine_was_not_made_for_is_refused(written: Any, effect: str, trait: str) -> None:
     generation = run_as(written, Library(), Judge(lambda _: Verdict.SUPPORTED))
@@ -247,7 +275,7 @@ def test_a_unit_that_would_stand_where_the_text_stands_is_refused() -> None:
 
 
 def test_text_that_nothing_holds_back_is_not_taken_back() -> None:
-    assert "there is no verifier" in run_as(takes_back, Library(), verifies=True, rewrites=True).error
+    assert "there is no verifier" in run_as(takes_back, Library(), retrieves=True, verifies=True, rewrites=True).error
     assert run_as(takes_back, Library(), rewrites=True).stats.rewrites == 1
 
 
@@ -262,3 +290,7 @@ def test_a_policy_that_asks_for_entropies_has_them_and_no_other_is_told_that_the
 def test_a_policy_that_needs_no_component_runs_without_one() -> None:
     assert run_as(takes_back, rewrites=True).stats.rewrites == 1
     assert run_as(takes_back, rewrites=True, needs_retriever=True).stats.rewrites == 0
+
+
+def test_a_policy_that_only_verifies_is_plain_decoding_without_a_verifier_though_there_is_a_retriever() -> None:
+    assert run_as(checks, Library(), verifies=True).text == TEXT

@@ -2,8 +2,10 @@
 
 import json
 import logging
+from collections.abc import Mapping
 from typing import Any, get_args
 
+from ewe.config.config_engine import MOST_WORDINGS
 from ewe.engine import effects
 from ewe.engine.field_check import check_fields, check_sentences
 from ewe.engine.side_texts import Ask, Decide, Reply
@@ -33,12 +35,26 @@ def check_effect(effect: object, num_sentences: int) -> None:
             check_sentences((sentence,), num_sentences, by)
         case effects.Rewind(sentence=sentence) | effects.Quote(sentence=sentence):
             check_sentences((sentence,), num_sentences + 1, by)
+        case effects.Draw(count=count) if not 1 <= count <= MOST_WORDINGS:
+            raise ValueError(f"Draw: count must be 1 to {MOST_WORDINGS}, got {count}")
         case Decide(data=data):
-            json.dumps(data)
+            _check_data(data)
+
+
+def _check_data(data: Mapping[Any, Any]) -> None:
+    for key in data:
+        if not isinstance(key, str):
+            raise TypeError(f"Decide: the keys of data must be texts, got {key!r:.80}")
+    if "about" in data:
+        raise ValueError("Decide: data has the key 'about', which names the decision")
+    json.dumps(data)
 
 
 def refuse_undeclared(policy: effects.Policy, effect: object, holds_text: bool) -> None:
-    """Raises ValueError for an effect that the engine was not made for; holds_text: whether text can be taken back."""
+    """Raises ValueError for an effect, or a returned Ask, that the engine was not made for.
+
+    holds_text: whether text can be taken back.
+    """
     name = type(effect).__name__
     if trait := policy.lacks(effect):
         raise ValueError(f"{name}: its @policy must say {trait}=True")

@@ -200,6 +200,7 @@ class PolicyRunner:
             case None:  # the text goes on by itself
                 sequence.policy.is_composed = False
             case Ask():
+                refuse_undeclared(self.policy, ending, self.holds_text)
                 self.effect_runner.side.begin(sequence, ending)
             case Reply(finish_reason=reason, source=source):
                 if source is None:

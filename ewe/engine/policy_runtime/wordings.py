@@ -66,8 +66,8 @@ def ask(sequence: Sequence, sentence: int, count: int) -> None:
     Raises ValueError where the text does not end before it, or waits for something else.
     """
     _expect_quiet(sequence)
-    if sentence != len(sequence.output_text.sentences) or count < 1:
-        raise ValueError("Draw: the text does not end where the sentence begins, or none is asked for")
+    if sentence != len(sequence.output_text.sentences):
+        raise ValueError("Draw: the text does not end where the sentence begins")
     sequence.policy.drawing = Drawing(sentence, count)
 
 
