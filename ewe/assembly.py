@@ -229,7 +229,7 @@ def _workers(
     retrieval = verification = None
     # In memory, beside it, or in a prompt.
     has_place = config.memory.retrieval_units or copies or named_policy(config).asks
-    if (components.retriever or components.memories) is not None and has_place:
+    if components.can_retrieve and has_place:
         top_k = copies or config.feedback.retrieval_top_k
         search = in_own_stream(partial(workers.retrieve, components.retriever, components.memories, top_k), pool.device)
         retrieval = Worker("retrieval", search, changed.set, getattr(components.retriever, "warm", None))
@@ -241,8 +241,7 @@ def _workers(
 
 def _states_kept(config: Config, components: Components) -> Literal["hidden", "queries"] | None:
     """What the policy reads of every token beside its keys and values, if it can retrieve at all."""
-    can_retrieve = (components.retriever or components.memories) is not None
-    return named_policy(config).captures if can_retrieve else None
+    return named_policy(config).captures if components.can_retrieve else None
 
 
 def _token_states(config: Config, components: Components, loaded: LoadedModel) -> TokenStates | None:

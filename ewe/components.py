@@ -44,7 +44,12 @@ class Components:
     @property
     def has_any(self) -> bool:
         """Whether anything brings texts into the memory."""
-        return (self.retriever or self.verifier or self.memories) is not None
+        return self.can_retrieve or self.verifier is not None
+
+    @property
+    def can_retrieve(self) -> bool:
+        """Whether there are passages or memories to search; there may be none in them yet."""
+        return self.retriever is not None or self.memories is not None
 
     def attached(self, run: Run, loaded: LoadedModel, on_load: OnLoad) -> Components:
         """The same for an engine that runs: the judge that is its own model, if there is one, is told of it.

@@ -45,9 +45,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--adapter", type=Path, help="go on from this adapter")
     parser.add_argument("--minutes", type=float, default=60.0, help="of training; loading and measuring come on top")
     parser.add_argument("--rank", type=int, default=16, help="of a new adapter; its alpha is twice that")
-    parser.add_argument(
-        "--first-layer", type=int, default=0, help="that is trained; fewer layers train faster"
-    )
+    parser.add_argument("--first-layer", type=int, default=0, help="that is trained; fewer layers train faster")
     parser.add_argument("--lr", type=float, default=3e-4, help="peak learning rate")
     parser.add_argument("--batch-claims", type=int, default=48, help="claims per step, at least")
     parser.add_argument("--batch-tokens", type=int, default=1, help="padded tokens in a pass; 1: one pack at a time")
@@ -160,7 +158,9 @@ def load_model(args: argparse.Namespace) -> PackedModel | PairedModel:
     """The chat model with an adapter, or the encoder."""
     if args.encoder:
         return PairedModel(args.encoder, args.seed, args.device)
-    return PackedModel.load(args.model, args.adapter, args.rank, args.first_layer, args.seed, args.device, args.bfloat16)
+    return PackedModel.load(
+        args.model, args.adapter, args.rank, args.first_layer, args.seed, args.device, args.bfloat16
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -10,6 +10,7 @@ import typer
 from ewe.cli.engine import settings_of
 from ewe.cli.index_report import indexing
 from ewe.cli.options import Adapter, ConfigFile, Model, Settings
+from ewe.cli.prompts import read_text
 from ewe.cli.terminal import say
 from ewe.config import Config
 from ewe.config.memory_mark import PlacedPrompt
@@ -89,7 +90,7 @@ def _passages(store: str, config: Config, queries: Path | None, top: int | None)
     source = open_passages(store)
     if queries is None:
         return (passage for _, passage in source.scan())
-    lines = [line.strip() for line in queries.read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [line.strip() for line in read_text(queries, "--queries").splitlines() if line.strip()]
     if not lines:
         raise typer.BadParameter(f"{queries} holds no query", param_hint="--queries")
     counts: Counter[Passage] = Counter()

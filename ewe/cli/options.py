@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from ewe.cli.engine import as_assignments
+from ewe.cli.prompts import read_text
 from ewe.types.sampling_params import SamplingParams
 
 _setting = partial(typer.Option, rich_help_panel="Model and settings")
@@ -201,7 +202,7 @@ def sampling_params(values: Mapping[str, Any]) -> SamplingParams:
     chosen["logit_bias"] = _logit_biases(chosen.get("logit_bias"))
     chosen["json_schema"] = _schema(chosen.get("json_schema"))
     grammar = chosen.get("grammar")
-    chosen["grammar"] = None if grammar is None else grammar.read_text(encoding="utf-8")
+    chosen["grammar"] = None if grammar is None else read_text(grammar, "--grammar")
     return SamplingParams(**chosen)
 
 

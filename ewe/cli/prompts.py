@@ -80,7 +80,7 @@ def json_lines(text: str, name: str) -> Iterator[tuple[str, Any]]:
 def _is_object(line: str) -> bool:
     try:
         return isinstance(json.loads(line), dict)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         return False
 
 

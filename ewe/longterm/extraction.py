@@ -74,7 +74,7 @@ class FactExtractor:
             return []
         answer = self._chat(_conversation(speaker, statements), _PARAMS)
         try:
-            facts = json.loads(answer)["facts"]
+            facts = [fact for fact in json.loads(answer)["facts"] if isinstance(fact, str)]
         except (ValueError, KeyError, TypeError) as error:
             raise CompletionError(f"the model wrote no list of facts: {answer[:80]!r}") from error
         spoken = words(f"{speaker} {statements}")

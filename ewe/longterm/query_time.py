@@ -162,8 +162,8 @@ def check_told(at: float, now: float) -> None:
 
 
 def _is_number(time: object) -> bool:
-    """Whether a text is a number of seconds, and no year."""
-    return isinstance(time, str) and re.fullmatch(r"-?\d{5,}(\.\d+)?|-?\d+\.\d+|0", time) is not None
+    """Whether a text is a number of seconds; "2024" is a year, "20240501" a day."""
+    return isinstance(time, str) and re.fullmatch(r"-?(\d{5,7}|\d{9,})(\.\d+)?|-?\d+\.\d+|0", time) is not None
 
 
 def _period_of(match: re.Match[str]) -> Period | None:

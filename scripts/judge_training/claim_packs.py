@@ -1,9 +1,9 @@
 """Claims about passages that a judge reads together: one pack is some passages and all claims about them.
 
 Beside the sources of `claim_corpus` there are near copies, sentences of the passages as they are and edited (`edits`),
-and claims beside passages that do not bear them, which leaves them open ("removed"). Of the claims of `entailment` about
-a passage an epoch has two of each label: supported ones that share the most words with it, others that share the fewest,
-because in all of them together nearness in words tells the label.
+and claims beside passages that do not bear them, which leaves them open ("removed"). Of the claims of `entailment`
+about a passage an epoch has two of each label: supported ones that share the most words with it, others that share
+the fewest, because in all of them together nearness in words tells the label.
 """
 
 from __future__ import annotations

@@ -71,8 +71,9 @@ class PackedModel:
         bfloat16: its matrices and products, as always on a GPU.
         """
         dtype = torch.bfloat16 if bfloat16 or device == "cuda" else torch.float32
+        attention = "eager" if device == "cpu" else "sdpa"  # which a CPU is slow to go back through
         model = AutoModelForCausalLM.from_pretrained(
-            **place_of(path), local_files_only=True, dtype=dtype, attn_implementation="eager" if device == "cpu" else "sdpa"
+            **place_of(path), local_files_only=True, dtype=dtype, attn_implementation=attention
         )
         tokenizer = AutoTokenizer.from_pretrained(**place_of(path), local_files_only=True)
         torch.manual_seed(seed)
@@ -90,11 +91,11 @@ class PackedModel:
         ids = padded(rows, 0).to(self.device)
         positions = padded([_positions(*pack) for pack in packs], 0).to(self.device)
         visible = _mask(padded([_owners(*pack) for pack in packs], _NOBODY).to(self.device))
-        mask = torch.zeros_like(visible, dtype=self._causal.dtype).masked_fill(~visible, -1e9)  # Eager attention adds it.
+        added = torch.zeros_like(visible, dtype=self._causal.dtype).masked_fill(~visible, -1e9)
         in_bfloat16 = torch.autocast(self.device.type, torch.bfloat16, enabled=self._causal.dtype == torch.bfloat16)
         with in_bfloat16, disable_input_dtype_casting(self.module):
             states = self._causal.model(
-                input_ids=ids, position_ids=positions, attention_mask=mask, use_cache=False
+                input_ids=ids, position_ids=positions, attention_mask=added, use_cache=False
             ).last_hidden_state
         row, end = zip(*((n, end) for n, pack in enumerate(packs) for end in _ends(*pack)), strict=True)
         last = states[list(row), list(end)].float()

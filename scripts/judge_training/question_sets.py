@@ -1,6 +1,7 @@
 """Questions about passages, and which sentences answer them: SQuAD 2.0's, XQuAD's, and those written for this.
 
-`written/requests.jsonl` has requests about one side of an article's subject, with all of its sentences that answer them.
+`written/requests.jsonl` has requests about one side of an article's subject, with all of its sentences that answer
+them.
 """
 
 from __future__ import annotations

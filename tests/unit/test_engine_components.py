@@ -11,6 +11,7 @@ from engine_bench import Reader
 from engine_parts import Judge, Library, sentences
 from mock_engine import Bench
 
+from ewe.components import Components
 from ewe.config import Config
 from ewe.types import Claim, Evidence, Passage, ScoredPassage, Verdict, VerificationResult
 from ewe.types.sampling_params import SamplingParams
@@ -54,6 +55,19 @@ NONSENSE_RESULTS: dict[str, Any] = {
         [VerificationResult((Claim("x"),), (Evidence("p", Verdict.REFUTED, 1.0),))] * len(items)  # type: ignore[arg-type]
     ),
 }
+
+
+class Empty(list[Passage]):
+    """A retriever that holds nothing yet, and so counts as false."""
+
+    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
+        return [[] for _ in queries]
+
+
+def test_a_retriever_that_is_empty_yet_is_one() -> None:
+    assert Components(Empty(), None).can_retrieve
+    assert Components(Empty(), None).has_any
+    assert not Components(None, None).has_any
 
 
 @pytest.mark.parametrize("action", NONSENSE_RESULTS.values(), ids=NONSENSE_RESULTS.keys())

@@ -67,6 +67,7 @@ def test_lines_are_bounded(form: Any) -> None:
     ("path", "shown"),
     [
         *((path, path) for path in ("/", "/v1/chat/completions", "/v1/memories", "/page/page.js", "/ping")),
+        *((path, path) for path in ("/v1/messages/count_tokens", "/v2/embed", "/v1/responses/input_tokens")),
         ("/v1/memories/alice is ill/history", "/v1/memories/*/history"),
         ("/v1/models/org/alice", "/v1/models/*/*"),
         *((f"/v1/{SECRET}", "/v1/*"), (SECRET, "*"), ("/Health", "/*"), ("//", "//"), ("*", "*")),

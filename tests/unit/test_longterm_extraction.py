@@ -79,7 +79,7 @@ def test_questions_are_left_out_and_control_tokens_taken_away() -> None:
     assert chat.asked == ['Ann said: "I live in \\"Lyon\\"   now."']
 
 
-@pytest.mark.parametrize("answer", ["", "[]", "{}", '{"facts": "x"', "null"])
+@pytest.mark.parametrize("answer", ["", "[]", "{}", '{"facts": "x"', '{"facts": 3}', "null"])
 def test_an_answer_of_another_form_is_an_error(answer: str) -> None:
     with pytest.raises(CompletionError, match="no list of facts"):
         FactExtractor(lambda messages, params: answer)("Ann", "I live in Lyon now.")

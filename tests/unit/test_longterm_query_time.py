@@ -77,7 +77,7 @@ def test_a_period_meets_what_holds_for_a_part_of_it() -> None:
 def test_times_as_callers_give_them() -> None:
     day = 1714521600.0
     paris = timezone(timedelta(hours=2))
-    for given in (day, int(day), "2024-05-01", "2024-05-01T00:00:00Z", "1714521600", date(2024, 5, 1)):
+    for given in (day, int(day), "2024-05-01", "20240501", "2024-05-01T00:00:00Z", "1714521600", date(2024, 5, 1)):
         assert seconds("as_of", given) == day
     assert seconds("as_of", datetime(2024, 5, 1)) == day
     assert seconds("as_of", datetime(2024, 5, 1, 2, tzinfo=paris)) == day

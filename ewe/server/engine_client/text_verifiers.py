@@ -99,7 +99,7 @@ class OwnTextVerifiers:
     @property
     def has_own(self) -> bool:
         """Whether `own` gives a verifier; nothing is loaded for it."""
-        return (self._components.verifier or self._components.retriever) is not None
+        return self._components.verifier is not None or self._components.retriever is not None
 
     def own(self) -> TimedVerifier | None:
         """The engine's verifier, else one that looks into its datastore; None if it has neither. Raises JudgeError."""

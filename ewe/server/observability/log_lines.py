@@ -16,8 +16,22 @@ _REPEAT_AFTER_S = 60.0
 # Of paths, what a server of ours has; all else may be a name, a word or a text of somebody's.
 _WORDS = frozenset(
     (
-        *("v1", "v2", "batches", "cancel", "chat", "completions", "content", "detokenize", "docs", "embeddings"),
-        *("feedback", "files", "health", "history", "memories", "messages", "metrics", "models", "openapi.json"),
+        *("v1", "v2", "batches", "cancel", "chat", "completions", "content", "count_tokens", "detokenize", "docs"),
+        *(
+            "embed",
+            "embeddings",
+            "input_items",
+            "input_tokens",
+            "feedback",
+            "files",
+            "health",
+            "history",
+            "memories",
+            "messages",
+            "metrics",
+            "models",
+            "openapi.json",
+        ),
         *("page", "icon.svg", "memories.js", "page.css", "page.js", "start.json", "ping", "ready", "rerank"),
         *("responses", "restore", "search", "superseded", "tokenize", "verify", "version", "why"),
     )
