@@ -59,16 +59,18 @@ def batch(
     ],
     output: options.OutputFile = None,
     max_concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Requests under way.", show_default="twice scheduler.max_num_seqs")
+        int | None,
+        typer.Option(min=1, help="Maximum concurrent requests.", show_default="twice scheduler.max_num_seqs"),
     ] = None,
     ray: Annotated[
-        int | None, typer.Option(min=1, help="Engines on Ray's machines, instead of one here.", show_default=False)
+        int | None,
+        typer.Option(min=1, help="Number of engines on Ray's machines, instead of one here.", show_default=False),
     ] = None,
     engine: options.EngineOptions,
 ) -> None:
     """Answer a file of requests as `ewe serve` would, with its settings.
 
-    Without --output results go beside the requests, into NAME.results.jsonl.
+    Without --output, results are written next to the requests, to NAME.results.jsonl.
     Exit status 0: all requests were answered, 1: some with an error, 2: an error.
     """
     with server_packages("ewe batch"):

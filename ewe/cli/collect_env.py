@@ -19,7 +19,7 @@ _DISTRIBUTIONS = {"ewe": ("ewe-engine",), "faiss": ("faiss-cpu", "faiss-gpu", "f
 
 
 def collect_env(as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False) -> None:
-    """Print the versions and the hardware that a bug report should name."""
+    """Print versions and hardware for a bug report."""
     facts = environment()
     if as_json:
         print(json.dumps(facts, indent=2))

@@ -37,21 +37,21 @@ _SECONDS_SHOWN = {"rewind": 0.6, "sentence": 0.2}
 
 
 def demo(
-    prompt: Annotated[str | None, typer.Option(help="Instead of one of the built-in prompts.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="Use this prompt instead of a built-in one.")] = None,
     real: Annotated[
         bool, typer.Option("--real", help="A real chat model (`ewe model get smollm2`) on paragraphs of Wikipedia.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the random draws; picks the built-in prompt.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed; also selects the built-in prompt.")] = 0,
     max_tokens: options.MaxTokens = 256,
     pace: Annotated[
-        float, typer.Option(help="Most tokens per second shown in a terminal; 0: as fast as they are written.", min=0)
+        float, typer.Option(help="Maximum tokens per second shown in a terminal; 0: unlimited.", min=0)
     ] = 30.0,
     as_json: options.AsJSON = False,
     html: options.HTMLFile = None,
     trace: options.TraceFile = None,
     settings: options.Settings = None,
 ) -> None:
-    """Watch the built-in model, or a real one, write, be refuted and write again."""
+    """Watch the built-in model, or a real one, write sentences, have some refuted, and rewrite them."""
     from ewe.evaluation.world.builtin import example_prompts
 
     prompts = [prompt] if prompt else REAL_PROMPTS if real else example_prompts()

@@ -26,15 +26,15 @@ Chosen = Annotated[
     typer.Option(
         "--set",
         metavar="NAME | KEY=VALUE",
-        help="The prompts: biography, longfact, fava, alpacafact, or a file of your own. KEY=VALUE: one setting of the "
-        "engine, as everywhere. Repeatable.",
+        help="The prompts: biography, longfact, fava, alpacafact, or your own file. KEY=VALUE: a setting of the "
+        "engine, as in other commands. Repeatable.",
         show_default=False,
     ),
 ]
 PromptsFile = Annotated[
     Path | None,
     typer.Option(
-        help="The file of a set that is named: a prompt (for biography a name) per line, or JSONL with `prompt`.",
+        help="The file of a named set: a prompt (for biography a name) per line, or JSONL with `prompt`.",
         show_default=False,
     ),
 ]
@@ -44,7 +44,7 @@ K = Annotated[
     typer.Option(
         "--k",
         min=1,
-        help="Supported claims of a full answer. Fix it before anything is graded.",
+        help="Number of supported claims expected of a full answer. Choose it before grading.",
         show_default="that of the set, or the median number of claims",
     ),
 ]
@@ -55,11 +55,13 @@ Answers = Annotated[
     typer.Option(
         exists=True,
         dir_okay=False,
-        help="What --output of an earlier run wrote: its answers are taken over where prompts and settings are the "
-        "same, to be graded and compared anew.",
+        help="The --output file of an earlier run: its answers are reused if prompts and settings are the "
+        "same, and graded and compared again.",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of the first prompt's answer; the next one's is one more.", min=0)]
+Seed = Annotated[
+    int, typer.Option(help="Seed of the first prompt's answer; each next prompt's seed is one higher.", min=0)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +76,12 @@ class SystemOptions:
         typer.Option(
             metavar="NAME | FILE",
             help="Compare settings instead: those of the paper's figures and tables by name (figure-3, table-1; an "
-            "unknown name is answered with all), or a YAML file's.",
+            "unknown name lists all), or those of a YAML file.",
         ),
     ] = None
     baseline: Annotated[
         str | None,
-        typer.Option(help="The system that others are compared with.", show_default="plain, or the first one"),
+        typer.Option(help="The baseline system of the comparison.", show_default="plain, or the first one"),
     ] = None
 
     def read(self) -> Sweep:
@@ -114,7 +116,7 @@ def factuality(
     output: options.OutputFile = None,
     figures: FigureOptions,
 ) -> None:
-    """Write answers to a set's prompts under every policy, grade them by VeriScore, and compare."""
+    """Generate answers to a set's prompts with every policy, grade them by VeriScore, and compare."""
     from ewe.evaluation.graders import Part
 
     names = [item for item in chosen if "=" not in item]
@@ -140,16 +142,16 @@ def factuality(
 def world(
     *,
     people: Annotated[int, typer.Option(help="People per seed.", min=2)] = 200,
-    seeds: Annotated[int, typer.Option(help="How many worlds.", min=1)] = 3,
+    seeds: Annotated[int, typer.Option(help="Number of worlds.", min=1)] = 3,
     first_seed: Annotated[int, typer.Option(help="Seed of the first world.", min=0, max=900_000)] = 100,
-    poisoned: Annotated[float, typer.Option(help="Share of the passages that state something false.", min=0)] = 0.0,
+    poisoned: Annotated[float, typer.Option(help="Share of passages with a false statement.", min=0)] = 0.0,
     systems: SystemOptions,
     settings: options.Settings = None,
     max_tokens: options.MaxTokens = 256,
     output: options.OutputFile = None,
     figures: FigureOptions,
 ) -> None:
-    """Compare policies on lives of fictional people that no training has seen, graded exactly."""
+    """Compare policies on biographies of fictional people not used in training, graded exactly."""
     from ewe.evaluation.graders import WORLD_SETTINGS, world_parts
 
     base = resolve_config("builtin", None).override((*WORLD_SETTINGS, *(settings or ())))

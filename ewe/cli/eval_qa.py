@@ -50,13 +50,13 @@ def qa(
     k: Annotated[list[int] | None, typer.Option("--k", min=1, hidden=True)] = None,  # as it was called at first
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first questions.", show_default="all")] = None,
     timed: Annotated[
-        int, typer.Option(min=0, help="Questions asked one at a time as well, for tokens and times.")
+        int, typer.Option(min=0, help="Questions that are also asked one at a time, to measure tokens and times.")
     ] = 20,
     max_tokens: options.MaxTokens = 32,
     output: options.OutputFile = None,
     figures: FigureOptions,
 ) -> None:
-    """Ask without passages, with them in the prompt, as memory units and with what retrieval finds, and compare."""
+    """Ask without passages, with them in the prompt, as memory units and with retrieved passages, and compare."""
     from ewe.evaluation.qa_report import Answer, Timing, summarise
     from ewe.evaluation.qa_run import Job, systems_of
 

@@ -56,8 +56,10 @@ class Judges:
         ),
     ] = None
     evidence: Annotated[str, _judging(help="The judge's datastore.", show_default="--datastore")] = ""
-    compare: Annotated[str | None, _judging(help="Says which answer is better: openai:MODEL@URL.")] = None
-    same: Annotated[bool, _judging("--same-judge", help="Let a judge grade that checked the writing.")] = False
+    compare: Annotated[str | None, _judging(help="Judge that decides which answer is better: openai:MODEL@URL.")] = None
+    same: Annotated[bool, _judging("--same-judge", help="Allow the judge that checked the answers to grade them.")] = (
+        False
+    )
 
     def check(self, configs: Iterable[Config]) -> None:
         """Refuses, before anything is written, judges that are missing, cannot be had, or check what they grade.
@@ -225,14 +227,14 @@ def show(runs: Sequence[Run], figures: FigureOptions, baseline: str | None = Non
 
 def report(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="What --output of `ewe eval` wrote: shards, models, sets.")
+        list[Path], typer.Argument(metavar="FILE...", help="Output files of `ewe eval`: shards, models, sets.")
     ],
     figures: FigureOptions,
     baseline: Annotated[
-        str | None, typer.Option(help="The system that others are compared with.", show_default="that of the runs")
+        str | None, typer.Option(help="The baseline system of the comparison.", show_default="that of the runs")
     ] = None,
 ) -> None:
-    """Put the files of finished or unfinished evaluations into one table per prompt set."""
+    """Combine the files of finished or unfinished evaluations into one table per prompt set."""
     from ewe.evaluation.merged_runs import Run
 
     runs = []

@@ -19,7 +19,7 @@ from ewe.errors import InvalidRequestError
 def generate(
     ctx: typer.Context,
     engine: options.EngineOptions,
-    prompt: Annotated[str | None, typer.Argument(help="The prompt; without it --prompts or standard input.")] = None,
+    prompt: Annotated[str | None, typer.Argument(help="The prompt; otherwise --prompts or standard input.")] = None,
     prompts: Annotated[
         Path | None,
         typer.Option(
@@ -34,28 +34,30 @@ def generate(
     html: options.HTMLFile = None,
     trace: options.TraceFile = None,
     max_tokens: options.MaxTokens = 256,
-    min_tokens: Annotated[int, sampling(help="Fewest tokens before the text may end.")] = 0,
+    min_tokens: Annotated[int, sampling(help="Minimum tokens before the text may end.")] = 0,
     temperature: options.Temperature = 0.0,
     top_p: Annotated[float, sampling(help="Nucleus sampling; 1 is off.")] = 1.0,
-    top_k: Annotated[int, sampling(help="Draw from the k likeliest tokens; 0 is off.")] = 0,
-    min_p: Annotated[float, sampling(help="Least share of the likeliest token's probability; 0 is off.")] = 0.0,
+    top_k: Annotated[int, sampling(help="Sample from the k likeliest tokens; 0 is off.")] = 0,
+    min_p: Annotated[float, sampling(help="Minimum probability relative to the likeliest token; 0 is off.")] = 0.0,
     seed: options.Seed = None,
     n: Annotated[int, sampling("-n", "--n", help="Answers per prompt.")] = 1,
     stop: Annotated[list[str] | None, sampling(help="End before this text. Repeatable.")] = None,
     stop_token_ids: Annotated[list[int] | None, sampling(help="End after this token. Repeatable.")] = None,
-    ignore_eos: Annotated[bool, sampling("--ignore-eos", help="Go on when the model wants to end.")] = False,
-    presence_penalty: Annotated[float, sampling(help="Taken from the logit of every token used before.")] = 0.0,
-    frequency_penalty: Annotated[float, sampling(help="The same, per time it was used.")] = 0.0,
+    ignore_eos: Annotated[bool, sampling("--ignore-eos", help="Continue after the end-of-sequence token.")] = False,
+    presence_penalty: Annotated[float, sampling(help="Subtracted from the logit of every token used before.")] = 0.0,
+    frequency_penalty: Annotated[float, sampling(help="The same, for each time it was used.")] = 0.0,
     repetition_penalty: Annotated[float, sampling(help="Divides the logits of tokens used before; 1 is off.")] = 1.0,
     logit_bias: options.LogitBias = None,
     logprobs: Annotated[int | None, sampling(help="Log-probabilities of the n likeliest tokens in the JSON.")] = None,
-    deadline_s: Annotated[float | None, sampling(help="Seconds after which an answer ends with what it has.")] = None,
+    deadline_s: Annotated[
+        float | None, sampling(help="Seconds after which an answer ends, even if incomplete.")
+    ] = None,
     json_schema: options.JSONSchema = None,
     grammar: options.Grammar = None,
 ) -> None:
-    """Write answers to one prompt or to many.
+    """Generate answers to one prompt or to many.
 
-    A chat model gets them through its chat template.
+    For chat models the chat template is applied.
     Exit status 0: all prompts were answered, 1: some failed, or all answers are empty, 2: an error.
     """
     params, form = options.sampling_params(ctx.params), PromptForm(raw, system)

@@ -21,7 +21,7 @@ from ewe.text.words import counted
 if TYPE_CHECKING:
     from ewe.retrieval.ingest import Report, Request
 
-index_app = typer.Typer(no_args_is_help=True, help="Make datastores from documents, and search them.")
+index_app = typer.Typer(no_args_is_help=True, help="Build datastores from documents, and search them.")
 index_app.command("check")(check_command)
 index_app.command("verify", hidden=True)(check_command)
 index_app.command("precompute")(precompute_command)
@@ -31,17 +31,19 @@ index_app.command("push")(push_command)
 _SOURCES = "Files, folders, or patterns in quotes ('notes/**/*.md')."
 Sources = Annotated[list[str], typer.Argument(help=_SOURCES, metavar="SRC...", show_default=False)]
 Store = Annotated[Path, typer.Argument(help="The folder of the datastore.", metavar="DIR", show_default=False)]
-Workers = Annotated[int, typer.Option(min=0, max=256, help="Processes; 0: one per core, one for little input.")]
-Indexes = Annotated[
-    bool, typer.Option("--index/--no-index", help="Make the indexes as well; else the first search makes them.")
+Workers = Annotated[
+    int, typer.Option(min=0, max=256, help="Worker processes; 0: one per core, or one for small inputs.")
 ]
-Prune = Annotated[bool, typer.Option("--prune", help="Remove what came from files that are gone from there.")]
+Indexes = Annotated[
+    bool, typer.Option("--index/--no-index", help="Also build the indexes; otherwise the first search builds them.")
+]
+Prune = Annotated[bool, typer.Option("--prune", help="Remove passages of files that were deleted from there.")]
 Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FIELD=VALUE",
-        help="Only passages whose further field has this value, e.g. section=Results. Repeatable: one of the values "
-        "of each field.",
+        help="Only passages whose metadata field has this value, e.g. section=Results. Repeatable: each field must "
+        "have one of its values.",
         show_default=False,
     ),
 ]
@@ -55,13 +57,13 @@ class ReadingOptions:
         list[str] | None,
         typer.Option(
             metavar="FIELD=COLUMN",
-            help="Where a field of passages stands in tables and JSON, e.g. text=body. Fields: id, text, title, "
+            help="Column or JSON key of a passage field, e.g. text=body. Fields: id, text, title, "
             "source, url, date, veracity. Repeatable.",
             show_default=False,
         ),
     ] = None
     encoding: Annotated[
-        str | None, typer.Option(help="Encoding of text files without a mark.", show_default="UTF-8")
+        str | None, typer.Option(help="Encoding of text files without a byte order mark.", show_default="UTF-8")
     ] = None
     source: Annotated[
         str | None, typer.Option(help="Source of documents that name none.", show_default="their path")
@@ -70,7 +72,7 @@ class ReadingOptions:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="How far each source can be believed: YAML lines 'source: 0.9', or CSV with source and veracity.",
+            help="Veracity of each source: YAML lines 'source: 0.9', or CSV with source and veracity.",
             exists=True,
             dir_okay=False,
             show_default=False,
@@ -92,20 +94,22 @@ def build_command(
     sources: Sources,
     out: Annotated[Path, typer.Option("--out", help="Folder of the new datastore.", show_default=False)],
     documents: ReadingOptions,
-    tokens: Annotated[int, typer.Option(help="Most tokens of a passage.")] = 200,
-    overlap: Annotated[int, typer.Option(help="Most tokens that a passage repeats from the one before.")] = 40,
+    tokens: Annotated[int, typer.Option(help="Maximum tokens per passage.")] = 200,
+    overlap: Annotated[int, typer.Option(help="Maximum tokens that a passage repeats from the previous one.")] = 40,
     tokenizer: Annotated[
         str | None,
-        typer.Option(help="Count with this tokenizer (tokenizer.json, folder, hub id).", show_default="an estimate"),
+        typer.Option(
+            help="Count tokens with this tokenizer (tokenizer.json, folder, hub id).", show_default="an estimate"
+        ),
     ] = None,
     dedup: Annotated[
-        Literal["near", "exact", "off"], typer.Option(help="Leave out near-duplicates, equal passages, or nothing.")
+        Literal["near", "exact", "off"], typer.Option(help="Drop near duplicates, exact duplicates, or nothing.")
     ] = "near",
     workers: Workers = 0,
     indexes: Indexes = True,
     settings: Settings = None,
 ) -> None:
-    """Make a datastore; run again to go on if it was interrupted. Exit code 1 if something could not be read."""
+    """Build a datastore; run again to continue after an interruption. Exit code 1 if something could not be read."""
     from ewe.retrieval.ingest import ChunkRules, build
 
     request = documents.request(sources, workers)
@@ -126,7 +130,7 @@ def add_command(
     indexes: Indexes = True,
     settings: Settings = None,
 ) -> None:
-    """Add files, cut as those before. Unchanged files are skipped, changed ones replaced; run again to go on."""
+    """Add files, cut like the existing ones. Skips unchanged files, replaces changed ones; run again to continue."""
     from ewe.retrieval.ingest import add
 
     request = documents.request(sources, workers)
@@ -139,10 +143,10 @@ def add_command(
 def remove_command(
     store: Store,
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of passages.", metavar="ID", show_default=False)] = None,
-    file: Annotated[list[str] | None, typer.Option(help="Everything that came from this file. Repeatable.")] = None,
-    source: Annotated[list[str] | None, typer.Option(help="Everything of this source. Repeatable.")] = None,
+    file: Annotated[list[str] | None, typer.Option(help="All passages of this file. Repeatable.")] = None,
+    source: Annotated[list[str] | None, typer.Option(help="All passages of this source. Repeatable.")] = None,
 ) -> None:
-    """Remove passages by id, file or source. Exit code 1 if one of them is not there."""
+    """Remove passages by id, file or source. Exit code 1 if one of these is not found."""
     from ewe.retrieval.ingest.datastore_info import remove
 
     if not (ids or file or source):
@@ -160,18 +164,18 @@ def search_command(
     store: Annotated[
         str,
         typer.Argument(
-            help="The folder of a datastore, or the address that it was pushed to.",
+            help="Folder of a datastore, or the address that it was pushed to.",
             metavar="DATASTORE",
             show_default=False,
         ),
     ],
-    query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
-    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Most passages to show.")] = 5,
+    query: Annotated[str, typer.Argument(help="The query.", show_default=False)],
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Maximum number of passages to show.")] = 5,
     where: Where = None,
     settings: Settings = None,
     as_json: AsJSON = False,
 ) -> None:
-    """Find passages, best first. Indexes that are missing or stale are made first."""
+    """Find passages, best first. Missing or stale indexes are built first."""
     from ewe.retrieval.open_retriever import open_retriever
 
     with indexing() as show:
@@ -200,7 +204,7 @@ def search_command(
 
 @index_app.command("info")
 def info_command(store: Store, as_json: AsJSON = False) -> None:
-    """Say what a datastore holds and what could not be read."""
+    """Show the contents of a datastore, and what could not be read."""
     from ewe.retrieval.ingest.datastore_info import info
 
     values = info(store)

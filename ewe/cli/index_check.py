@@ -11,14 +11,14 @@ from ewe.text.words import counted
 
 def check_command(
     store: Annotated[
-        Path, typer.Argument(help="The folder of a datastore, or of encoded units.", metavar="DIR", show_default=False)
+        Path, typer.Argument(help="Folder of a datastore, or of encoded units.", metavar="DIR", show_default=False)
     ],
     mend: Annotated[
         bool,
-        typer.Option("--repair", help="Take out altered passages, and what is made from them where it is damaged."),
+        typer.Option("--repair", help="Remove altered passages, and damaged data derived from passages."),
     ] = False,
 ) -> None:
-    """Check a datastore with its indexes, or encoded units. Exit code 1 if any damage is there, or left by --repair."""
+    """Check a datastore with its indexes, or encoded units. Exit code 1 if there is damage, or --repair leaves any."""
     from ewe.retrieval.ingest.repair import repair
     from ewe.retrieval.store import PassageStore
 

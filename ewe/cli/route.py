@@ -31,9 +31,9 @@ def route(
     config: options.ConfigFile = None,
     settings: options.Settings = None,
 ) -> None:
-    """Stand before servers that run already: requests that need the same passages go to the same one.
+    """Route requests to running servers: requests that need the same passages go to the same server.
 
-    With --datastore, the servers' own, the router looks the passages up; else it goes by the words of the question.
+    With --datastore (that of the servers) the router looks up the passages; otherwise it uses the question's words.
     """
     from ewe.server.settings import resolve_settings
 

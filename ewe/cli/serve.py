@@ -24,18 +24,18 @@ def serve(
     port: options.Port = None,
     served_model_name: Annotated[
         list[str] | None,
-        options.server(help="What clients call the model; repeatable.", show_default=False),
+        options.server(help="Model name for clients; repeatable.", show_default=False),
     ] = None,
     api_key_file: Annotated[
         Path | None,
-        options.server(help="Keys that open the server, one a line.", show_default=False),
+        options.server(help="File of API keys of the server, one per line.", show_default=False),
     ] = None,
     replicas: Annotated[int, options.server(help="Servers to start, behind one router on the port.", min=1)] = 1,
     engine: options.ServedEngineOptions,
 ) -> None:
-    """Serve a model to OpenAI's clients, and to a browser.
+    """Serve a model over OpenAI-compatible HTTP, with a web page.
 
-    Settings are looked for on the command line, then in the environment (EWE_ENGINE_GROUP__KEY), then in the file.
+    Settings on the command line take precedence over the environment (EWE_ENGINE_GROUP__KEY), and this over the file.
     """
     if not _may_log_json(engine):
         print("phase reading settings", file=sys.stderr, flush=True)  # before anything that takes long to import

@@ -17,13 +17,13 @@ from ewe.errors import ConfigError
 def validate(
     files: Annotated[list[Path], typer.Argument(help="Configuration files (YAML).", metavar="FILE...")],
     settings_only: Annotated[
-        bool, typer.Option("--settings-only", help="Leave files, stores, devices and ports of this machine aside.")
+        bool, typer.Option("--settings-only", help="Skip checks of files, stores, devices and ports of this machine.")
     ] = False,
 ) -> None:
     """Check configuration files before they are deployed: settings, files, stores, devices, ports and keys.
 
-    Loads no weights, and changes nothing. Run it where the server will run, as its user and with its environment.
-    Exit code 1 if anything is wrong.
+    Loads no weights, and changes nothing. Run it on the server's machine, as its user and with its environment.
+    Exit code 1 if there is any problem.
     """
     failed = 0
     for file in files:

@@ -26,36 +26,46 @@ def verify(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE", help="Texts, documents, .jsonl files with a text per line; - or nothing: standard input."
+            metavar="FILE", help="Texts, documents, .jsonl files with a text per line; - or no file: standard input."
         ),
     ] = None,
     datastore: Annotated[
-        str | None, _evidence(help="A folder of `ewe index build`, a .jsonl file, or builtin.")
+        str | None, _evidence(help="A datastore built by `ewe index build`, a .jsonl file, or builtin.")
     ] = None,
     documents: Annotated[
         list[str] | None, _evidence(help="A document, folder or pattern to check against. Repeatable.")
     ] = None,
     closed_world: options.ClosedWorld = None,
-    prompt: Annotated[str, typer.Option(help="What the texts answer; pronouns may stand for names in it.")] = "",
+    prompt: Annotated[
+        str, typer.Option(help="The prompt that the texts answer; pronouns may refer to names in it.")
+    ] = "",
     judge: Annotated[
         str | None, typer.Option(help="builtin, base, reader, writer, a folder or hub id, or openai:MODEL@URL.")
     ] = None,
     k: Annotated[
         float | None,
-        typer.Option("--k", help="K of VeriScore: supported claims of a full answer.", show_default="the median"),
+        typer.Option(
+            "--k",
+            help="K of VeriScore: number of supported claims expected of a full answer.",
+            show_default="the median",
+        ),
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Encoding of the texts.", show_default="UTF-8")] = None,
     config: options.ConfigFile = None,
     settings: options.Settings = None,
     as_json: options.AsJSON = False,
     html: options.HTMLFile = None,
-    expect: Annotated[str | None, typer.Option(help="supported or refuted: what all claims should be.")] = None,
+    expect: Annotated[
+        str | None, typer.Option(help="supported or refuted: the expected verdict of all claims.")
+    ] = None,
     export_errors: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Adds the calls that are not as --expect says, as pairs to train a judge."),
+        typer.Option(
+            metavar="FILE", help="Add judgements that differ from --expect to this file, as pairs to train a judge."
+        ),
     ] = None,
 ) -> None:
-    """Check texts sentence by sentence. Exit status 0: nothing is refuted, 1: something is, 2: an error."""
+    """Check texts sentence by sentence. Exit status 0: nothing is refuted, 1: a sentence is refuted, 2: an error."""
     from ewe.cli.check_run import CheckRun, files_or_stdin
 
     if k is not None and not k > 0:

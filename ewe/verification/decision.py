@@ -9,7 +9,7 @@ fitted is believed as it is.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -137,15 +137,20 @@ class DecisionRule:
         return supported, refuted, rest
 
 
+_CHANGES: tuple[Callable[[str, str], bool], ...] = (
+    *(says_more_often, moves_a_number, names_another, takes_as_done, spells_another),
+    *(drops_a_rank, drops_an_exception, negates_another),
+)
+"""What a claim may have changed though its words are the sentence's."""
+
+
 def _is_copy(wording: str, window: Window) -> bool:
     """Whether the claim says what the window's sentence says in its words."""
     led = window.led
-    changes = (says_more_often, moves_a_number, names_another, takes_as_done, spells_another)
-    changes = (*changes, drops_a_rank, drops_an_exception, negates_another)
     has_the_words = repeats_the_words(wording, led) and not takes_from_the_lead(wording, window.sentence)
     if not has_the_words or says_in_another_order(wording, led, window.passage.title):
         return False
-    if _only_asks(wording, window) or any(change(wording, led) for change in changes):
+    if _only_asks(wording, window) or any(change(wording, led) for change in _CHANGES):
         return False
     return not leaves_out_which(wording, window.sentence, window.passage.text)
 
