@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain, count
 from pathlib import Path
 
 import typer
@@ -197,7 +198,8 @@ class CheckRun:
             with self.errors.open("a", encoding="utf-8") as lines:
                 lines.writelines(f"{json.dumps(pair)}\n" for pair in wrong_calls(checked, self.expected))
         if self.html is not None:
-            self.checked[name if name not in self.checked else f"{name} ({len(self.counts)})"] = checked
+            names = chain([name], (f"{name} ({number})" for number in count(len(self.counts))))
+            self.checked[next(one for one in names if one not in self.checked)] = checked
         if self.as_json:
             scores = {**asdict(score_response(self.counts[-1], self.k)), "k": self.k} if self.k else None
             document = {"id": name, **checked_data(checked), "veriscore": scores}

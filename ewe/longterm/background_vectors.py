@@ -21,17 +21,20 @@ class BackgroundEmbedding:
     def __init__(self, store: MemoryStore, encoder: Encoder) -> None:
         self._store, self._encoder = store, encoder
         self._waiting, self._closed = threading.Event(), threading.Event()
+        self._open = threading.Lock()  # held while work is submitted, which a closed executor refuses
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ewe-memory-vectors")
 
     def start(self) -> None:
         """Has every memory that has no vector given one; returns at once."""
-        if not self._waiting.is_set() and not self._closed.is_set():
-            self._waiting.set()
-            self._thread.submit(self._embed)
+        with self._open:
+            if not self._waiting.is_set() and not self._closed.is_set():
+                self._waiting.set()
+                self._thread.submit(self._embed)
 
     def close(self) -> None:
         """Waits for the vectors that are being made, 256 at most; the others are made when the store is open again."""
-        self._closed.set()
+        with self._open:
+            self._closed.set()
         self._thread.shutdown(cancel_futures=True)
 
     def _embed(self) -> None:

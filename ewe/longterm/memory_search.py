@@ -16,6 +16,7 @@ from ewe.longterm.records import Memory, Scope
 from ewe.longterm.store.memory_rows import Moment
 from ewe.longterm.store.reading import MemoryReader
 from ewe.retrieval.encoders import Encoder
+from ewe.retrieval.source import check_top_k
 from ewe.text.search_text import IN_ANY_QUESTION
 from ewe.types import Passage
 
@@ -65,8 +66,7 @@ class MemorySearch:
 
         Raises ValueError if top_k < 1.
         """
-        if top_k < 1:
-            raise ValueError(f"top_k must be at least 1, got {top_k}")
+        check_top_k(top_k)
         vectors: Sequence[np.ndarray | None] = [None] * len(queries)
         if self._encoder is not None and queries and self._store.embeddings.exist:
             vectors = list(self._encoder.encode_queries(queries))

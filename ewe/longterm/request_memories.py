@@ -47,7 +47,7 @@ class RequestMemories:
         self._reviews = reviews
         self._settings, self._patience_s = settings, patience_s
         self._counts: Counter[str] = Counter()
-        self._waiting = 0
+        self._waiting, self._is_closed = 0, False
         self._changed = threading.Condition()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ewe-memories")
 
@@ -71,11 +71,11 @@ class RequestMemories:
         if options.scope == "none":
             return
         with self._changed:
-            if self._waiting >= MOST_WAITING:
+            if self._is_closed or self._waiting >= MOST_WAITING:
                 self._counts["not_learnt"] += 1
                 return
             self._waiting += 1
-        self._thread.submit(self._learn, generation, tuple(evidence), options, question)
+            self._thread.submit(self._learn, generation, tuple(evidence), options, question)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether everything that was to be learnt is, within this time."""
@@ -110,6 +110,8 @@ class RequestMemories:
     def close(self) -> None:
         """Finishes, and closes a store of its own."""
         self.finish()
+        with self._changed:
+            self._is_closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
         if self._owns_store:
             self.service.close()

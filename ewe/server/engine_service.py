@@ -80,7 +80,9 @@ class Service:
         config, settings = engine.prompts.config, self.settings
         places = config.scheduler.places
         capacity, is_shared = places + settings.max_waiting, len(settings.keys()) > 1
+        was_draining = self.admission.is_draining  # a signal may have come while the model was loaded
         self.admission = AdmissionControl(capacity, settings.max_per_key, places, is_shared)
+        self.admission.is_draining = was_draining
         names = ModelNames(config.model.name, settings.served_model_name, config.model.adapters or ())
         # Last: from here on requests are let in.
         self._served = Served(engine, names, engine.new_verifiers())

@@ -16,7 +16,16 @@ _TOKEN = re.compile(
     r"|(?P<word>per cent\b|[^\W\d_]+(?:['’][^\W\d_]+)*|[€$£¥%])"
 )
 _BREAK = re.compile(r"[,;:.!?()–—]")
-_SIGNS = {"€": "euro", "$": "dollar", "£": "pound", "gbp": "pound", "¥": "yen", "%": "percent", "per cent": "percent"}
+_SIGNS = {
+    "€": "euro",
+    "$": "dollar",
+    "£": "pound",
+    "gbp": "pound",
+    "¥": "yen",
+    "jpy": "yen",
+    "%": "percent",
+    "per cent": "percent",
+}
 LINKS = AUXILIARIES | frozenset(map(normal_form, PRONOUNS | PREPOSITIONS | DETERMINERS | words_of("and or but nor")))
 _PREPOSITIONS = frozenset(map(normal_form, PREPOSITIONS))
 UNKNOWN = "?"

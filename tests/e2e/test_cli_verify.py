@@ -141,6 +141,14 @@ def test_the_page_is_written(tmp_path: Path) -> None:
     assert "This is wrong." in text
 
 
+def test_texts_of_one_name_are_all_on_the_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    lines = [{"id": name, "text": RIGHT} for name in ("x (3)", "x", "x")]
+    name = write(tmp_path / "r.jsonl", "\n".join(map(json.dumps, lines)) + "\n")
+    assert ewe(name, "--html", str(page)).exit_code == 0
+    assert "x (4)" in page.read_text(encoding="utf-8")
+
+
 def test_a_failing_verifier_says_how_much_is_missing() -> None:
     result = ewe("-", "--json", stdin="It is fine. It went boom.")
     assert result.exit_code == 2

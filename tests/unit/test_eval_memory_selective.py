@@ -96,6 +96,13 @@ def test_a_conversation_and_its_adversarial_questions(sets):
     assert len(one.queries) == 1
 
 
+def test_a_file_without_conversations_is_refused(tmp_path):
+    path = tmp_path / "conversations.json"
+    path.write_text("[]")
+    with pytest.raises(InvalidRequestError, match="no list of conversations"):
+        locomo_items(path, 5)
+
+
 def test_a_folder_without_the_sets_is_refused(tmp_path):
     with pytest.raises(InvalidRequestError, match="--data"):
         fever_items(tmp_path / "claims.jsonl", 1, 0)

@@ -242,6 +242,9 @@ def test_closing_learns_what_is_left_and_closes_only_its_own_store(
     opened.learn(answer(address(lie)), [FOR], MemoryOptions("ann"))
     opened.close()
     assert store.get(Scope("ann"), lie.id).veracity < lie.veracity
+    opened.learn(answer(address(lie)), [FOR], MemoryOptions("ann"))  # comes too late
+    assert opened.counts["not_learnt"] == 1
+    assert opened.wait(0)
     own = RequestMemories(
         default_memory(tmp_path / "own", LongTermConfig(), judge=judge), LongTermConfig(), owns_store=True
     )

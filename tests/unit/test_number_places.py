@@ -62,6 +62,7 @@ def test_a_number_of_something_else(claim: str, evidence: str) -> None:
         *((text, text) for text in (ALLOWANCE, FEES, LEAVE, BUSES, NITRATE, PROFIT, WARRANTY, LICENCE)),
         ("Revenue rose by 12 percent to about €48.3 million.", REVENUE),
         ("Revenue rose 12 percent.", "Revenue rose by 12 percent."),
+        ("A ticket costs JPY 40.", "A ticket costs ¥40."),
         ("The extended warranty is five years.", WARRANTY),
         ("The licence costs USD 40 per user.", LICENCE),
         ("He worked there from 1998 to 2001.", "He worked there between 1998 and 2001."),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -13,6 +15,8 @@ from examples import examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from ewe.config import Config
+from ewe.server.engine_client.served_engine import ServedEngine
 from ewe.server.engine_service import Service
 from ewe.server.http.error_responses import RefusedError
 from ewe.server.settings import ServerSettings
@@ -145,6 +149,14 @@ def test_one_of_several_keys_finds_every_place_that_is_free_and_may_wait_in_the_
     admission = AdmissionControl(8, places=4, is_shared=True)
     admission.enter("a", 3, may_wait=False)
     admission.enter("b", may_wait=False)
+
+
+def test_a_signal_that_comes_while_the_model_is_loaded_counts() -> None:
+    service = Service(None, ServerSettings())
+    service.admission.is_draining = True
+    engine = SimpleNamespace(prompts=SimpleNamespace(config=Config()), new_verifiers=lambda: None)
+    service.open(cast(ServedEngine, engine))
+    assert service.admission.is_draining
 
 
 @pytest.mark.parametrize(("key", "tenant"), [(None, ""), ("secret", "ann")])

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Literal
 
@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.config.lazy import Lazy
-from ewe.config.loading import import_torch
 from ewe.longterm.scoring.contradictions import same_attribute
 from ewe.text.english import FUNCTION_WORDS
 from ewe.text.words import words
-from ewe.verification.judges.cached import CachedJudge
+from ewe.verification.judges.cached import trained_further
 
 MODEL = Path(__file__).parent / "model"
 LONGEST = 60
@@ -113,13 +112,5 @@ def _dates_an_event_otherwise(older: str, newer: str) -> bool:
     return (older_words <= newer_words or newer_words <= older_words) and _PRESENT.search(f"{older} {newer}") is None
 
 
-def _load() -> CachedJudge:
-    import_torch()
-    # Here, so that memories on a server, and stores that are only searched, need no torch.
-    from ewe.verification.judges.builtin_judge import load_further
-
-    return CachedJudge(load_further(MODEL / "reader.safetensors", "change", MAX_TOKENS))
-
-
-_reader = Lazy(_load)
+_reader = Lazy(partial(trained_further, MODEL, "change", MAX_TOKENS))
 _thresholds = Lazy(lambda: Thresholds(**json.loads((MODEL / "thresholds.json").read_bytes())))

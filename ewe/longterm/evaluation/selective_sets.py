@@ -77,6 +77,8 @@ def locomo_items(path: Path, count: int | None) -> dict[str, Item]:
     Right is the answer, or a turn that the set names as its evidence; adversarial questions have none.
     """
     rows = json.loads(_read(path))
+    if not isinstance(rows, list) or not rows:
+        raise InvalidRequestError(f"{path}: no list of conversations")
     most = None if count is None else max(1, count // len(rows))
     return {row["sample_id"]: _conversation(row, most) for row in rows}
 
