@@ -35,18 +35,18 @@ class Library:
 
 
 def agent(
-    question: Annotated[str, typer.Argument(help="What is asked.", show_default=False)],
+    question: Annotated[str, typer.Argument(help="The question.", show_default=False)],
     *,
     model: Annotated[
-        str, typer.Option(help="Who thinks: openai:MODEL@URL, or a model of the engine.", show_default=False)
+        str, typer.Option(help="The agent's model: openai:MODEL@URL, or a model for the engine.", show_default=False)
     ],
     library: Library,
     owner: Owner,
-    max_steps: Annotated[int, typer.Option(min=1, help="Most steps, the answer included.")] = 8,
+    max_steps: Annotated[int, typer.Option(min=1, help="Maximum number of steps, including the answer.")] = 8,
     settings: options.Settings = None,
     as_json: OneJSON = False,
 ) -> None:
-    """Answer a question in steps, searching memories and passages on the way. Exit code 1 without an answer."""
+    """Answer a question in steps, with searches of memories and passages. Exit code 1 without an answer."""
     from ewe.longterm.agent import VeriMemAgent
     from ewe.text.jsonable import jsonable
 

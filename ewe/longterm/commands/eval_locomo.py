@@ -38,11 +38,13 @@ def locomo(
     systems: Annotated[
         str, typer.Option(help="no memory, last turns, or scorers, whose memories stand in the prompt or as units.")
     ] = _SYSTEMS,
-    part: Annotated[_Part, typer.Option(help="The search was tuned on the first three conversations.")] = "held-out",
+    part: Annotated[
+        _Part, typer.Option(help="Which conversations; the search was tuned on the first three.")
+    ] = "held-out",
     questions: Annotated[
-        int | None, typer.Option(min=1, help="So many, drawn among all of the part.", show_default="all")
+        int | None, typer.Option(min=1, help="Number of questions, sampled from the part.", show_default="all")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for sampling.")] = 0,
     top_k: Annotated[
         int | None, typer.Option("--top-k", "-k", min=1, help="Memories per question.", show_default="longterm.top_k")
     ] = None,

@@ -41,26 +41,27 @@ _SYSTEMS = {  # by default
 
 def memory(
     *,
-    bench: Annotated[BenchName, typer.Option(help="What is measured, after which paper.", show_default=False)],
+    bench: Annotated[BenchName, typer.Option(help="The benchmark, named after its paper.", show_default=False)],
     model: Annotated[
         str | None,
         typer.Option(
-            help="Who answers: openai:MODEL@URL, or a model of the engine.", show_default="an exact reader of the world"
+            help="The answering model: openai:MODEL@URL, or a model for the engine.",
+            show_default="an exact reader of the world",
         ),
     ] = None,
     systems: Annotated[
         str | None,
-        typer.Option(help="Systems to compare, separated by commas.", show_default="those that the paper compares"),
+        typer.Option(help="Systems to compare, comma-separated.", show_default="those that the paper compares"),
     ] = None,
-    cases: Annotated[int | None, typer.Option(min=1, help="How many cases.", show_default="the bench's own")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is generated and drawn.")] = 0,
+    cases: Annotated[int | None, typer.Option(min=1, help="Number of cases.", show_default="the bench's own")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for generation and sampling.")] = 0,
     data: Annotated[
         Path | None, typer.Option(help="A case file of MMA-Bench, or the folder of the public sets.", exists=True)
     ] = None,
     images: Annotated[
         Path | None,
         typer.Option(
-            help="Show the model pictures, drawn into this folder, in place of what they show in words.",
+            help="Show the model images (drawn into this folder) instead of captions.",
             exists=True,
             file_okay=False,
         ),
@@ -68,7 +69,7 @@ def memory(
     output: options.OutputFile = None,
     figures: FigureOptions,
 ) -> None:
-    """Have memory systems remember what was said and answer for it, and compare them."""
+    """Compare memory systems on conversations and questions about them."""
     from ewe.longterm.evaluation.answerers import open_model
     from ewe.longterm.evaluation.bench import Finding, Setup, summarise
 

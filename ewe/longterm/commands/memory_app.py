@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ewe.longterm.store import MemoryStore
     from ewe.retrieval.encoders import Encoder
 
-memory_app = typer.Typer(no_args_is_help=True, help="Keep memories that last, and search them.")
+memory_app = typer.Typer(no_args_is_help=True, help="Store and search long-term memories.")
 
 memory_app.command("add")(expand_groups(add))
 memory_app.command("remember")(expand_groups(remember))
@@ -43,15 +43,17 @@ memory_app.command("remember")(expand_groups(remember))
 @expand_groups
 def search_command(
     store: MemoryPlace,
-    query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
+    query: Annotated[str, typer.Argument(help="The query.", show_default=False)],
     owner: Owner,
-    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Most memories to show.")] = SEARCH_TOP_K,
+    top_k: Annotated[
+        int, typer.Option("--top-k", "-k", min=1, help="Maximum number of memories to show.")
+    ] = SEARCH_TOP_K,
     encoder: EncoderName = None,
     as_of: AsOf = None,
-    by_words: Annotated[bool, typer.Option("--words", help="By words only, even if there are vectors.")] = False,
+    by_words: Annotated[bool, typer.Option("--words", help="Search by words only, even if there are vectors.")] = False,
     as_json: OneJSON = False,
 ) -> None:
-    """Find memories that this user with this agent may see: their own and the shared ones, best first."""
+    """Search the memories that this user and agent may see: their own and shared ones, best first."""
     from ewe.longterm.memory_search import MemorySearch, visible
     from ewe.longterm.query_time import period_of
 
@@ -67,13 +69,13 @@ def search_command(
 @expand_groups
 def show_command(
     store: MemoryPlace,
-    memory_id: Annotated[str, typer.Argument(metavar="ID", help="Its id.", show_default=False)],
+    memory_id: Annotated[str, typer.Argument(metavar="ID", help="The memory's id.", show_default=False)],
     owner: Owner,
     as_of: AsOf = None,
     html: HTMLFile = None,
     as_json: OneJSON = False,
 ) -> None:
-    """Show a memory, as it is or was, and its whole history."""
+    """Show a memory and its history."""
     with _open(store) as opened, opened.snapshot():
         memory, revisions = opened.get(owner.scope, memory_id), opened.history(owner.scope, memory_id)
         memory = _as_it_was(memory, revisions, as_of)
@@ -92,7 +94,7 @@ memory_app.command("mcp")(expand_groups(mcp))
 @memory_app.command("list")
 @expand_groups
 def list_command(store: MemoryPlace, owner: Owner, as_of: AsOf = None, as_json: OneJSON = False) -> None:
-    """Say whose memories there are; with --user (every agent) or --agent list them, as they were added."""
+    """List users and agents; with --user (every agent) or --agent their memories, in the order they were added."""
     with _open(store) as opened, opened.snapshot():
         sizes = {
             scope: size
@@ -115,20 +117,22 @@ def list_command(store: MemoryPlace, owner: Owner, as_of: AsOf = None, as_json: 
 def delete_command(
     store: MemoryPlace,
     owner: Owner,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Their ids.", show_default=False)] = None,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID...", help="The memories' ids.", show_default=False)
+    ] = None,
     everything: Annotated[
-        bool, typer.Option("--everything", help="All memories of this user with every agent, or of what else is named.")
+        bool, typer.Option("--everything", help="All memories of this user with every agent, or of the given scope.")
     ] = False,
-    reason: Annotated[str, typer.Option(help="For the log of deletions.")] = "asked for",
-    scrub: Annotated[bool, typer.Option("--scrub/--no-scrub", help="Rewrite the file without their traces.")] = True,
+    reason: Annotated[str, typer.Option(help="Reason for the deletion log.")] = "asked for",
+    scrub: Annotated[bool, typer.Option("--scrub/--no-scrub", help="Also remove their traces from the file.")] = True,
     exports: Annotated[
         list[Path] | None,
         typer.Option(
-            "--export", metavar="FILE", help="An export to take the user out of, too. Repeatable.", exists=True
+            "--export", metavar="FILE", help="An export file to remove the user from as well. Repeatable.", exists=True
         ),
     ] = None,
 ) -> None:
-    """Delete memories for good, with their histories. Exit code 1 if one of them is not there."""
+    """Delete memories and their histories permanently. Exit code 1 if one of them does not exist."""
     from ewe.longterm.store import erase_from_export
 
     if bool(ids) == everything:
@@ -156,9 +160,9 @@ def delete_command(
 def embed_command(
     store: MemoryPlace,
     encoder: EncoderName = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Make the vectors that are there again, too.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Recompute existing vectors as well.")] = False,
 ) -> None:
-    """Give the memories that have none a vector, so that they are found by their meaning as well."""
+    """Compute vectors for memories that have none, so that they are also found by meaning."""
     with _open(store, read_only=False) as opened, indexing() as show:
         print(f"{opened.embeddings.embed(_encoder(encoder), replace, show)} memories embedded")
 

@@ -15,11 +15,11 @@ from ewe.longterm.commands.memory_options import MemoryPlace, OneJSON, Owner
 if TYPE_CHECKING:
     from ewe.longterm.superseded import Superseded
 
-_MemoryId = Annotated[str, typer.Argument(metavar="ID", help="Its id.", show_default=False)]
+_MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.", show_default=False)]
 
 
 def superseded(store: MemoryPlace, owner: Owner, as_json: OneJSON = False) -> None:
-    """List the memories whose place later ones have taken; none is ever deleted by that."""
+    """List the memories that newer ones have superseded; none is ever deleted by that."""
     from ewe.longterm.store import MemoryStore
     from ewe.longterm.superseded import superseded as superseded_of
 
@@ -31,7 +31,7 @@ def superseded(store: MemoryPlace, owner: Owner, as_json: OneJSON = False) -> No
 
 
 def why(store: MemoryPlace, memory_id: _MemoryId, owner: Owner, as_json: OneJSON = False) -> None:
-    """Say why a memory is there and believed as it is, and what took its place."""
+    """Explain where a memory comes from, its belief, and what superseded it."""
     from ewe.longterm.store import MemoryStore
     from ewe.longterm.superseded import why as why_of
 
@@ -44,7 +44,7 @@ def why(store: MemoryPlace, memory_id: _MemoryId, owner: Owner, as_json: OneJSON
 
 
 def restore(store: MemoryPlace, memory_id: _MemoryId, owner: Owner) -> None:
-    """Have a memory that ended, or is contradicted, hold again; any other says what it said before its edit."""
+    """Restore a superseded or contradicted memory; of any other, undo the last edit."""
     from ewe.longterm.default_memory import default_memory
     from ewe.longterm.store import MemoryStore
 

@@ -44,21 +44,21 @@ def review(
             help="Trusted passages: a folder of `ewe index build`, a .jsonl file, or builtin.", show_default=False
         ),
     ],
-    budget: Annotated[int, typer.Option(min=1, help="Most memories to check in one round.")] = 20,
+    budget: Annotated[int, typer.Option(min=1, help="Maximum number of memories to check in one round.")] = 20,
     every: Annotated[
         float | None,
         typer.Option(
             min=1,
             metavar="SECONDS",
-            help="Begin another round so long after the last one, until interrupted; others may write in between.",
+            help="Repeat after this interval until interrupted; the store is released in between.",
             show_default=False,
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Check memories whose turn has not come as well.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also check memories that are not due yet.")] = False,
     owner: Owner,
     everybody: Everybody = False,
     judge: JudgeName = "builtin",
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, one document per round.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one document per round.")] = False,
 ) -> None:
     """Check the memories that need it most (old, doubtful, often used) by trusted passages, and move their veracity.
 

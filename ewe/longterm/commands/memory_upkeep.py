@@ -19,7 +19,7 @@ def export(
     owner: Owner,
     everybody: Everybody = False,
 ) -> None:
-    """Write memories with their histories and the log of deletions to a file."""
+    """Export memories with their histories and the deletion log to a file."""
     from ewe.longterm.store import MemoryStore, export_jsonl
 
     with MemoryStore.open(store) as opened:
@@ -30,7 +30,7 @@ def import_memories(
     store: MemoryPlace,
     file: Annotated[Path, typer.Argument(help="A file that `ewe memory export` wrote.", show_default=False)],
 ) -> None:
-    """Add the memories of a file with their histories. Exit code 1 if an id stands for another memory here."""
+    """Import memories with their histories from a file. Exit code 1 if an id belongs to another memory here."""
     from ewe.longterm.default_memory import open_or_create
     from ewe.longterm.store import import_jsonl
 
@@ -46,7 +46,7 @@ def import_memories(
 
 
 def stats(store: MemoryPlace, as_json: OneJSON = False) -> None:
-    """Say what the store holds."""
+    """Print statistics of the store."""
     from ewe.longterm.store import MemoryStore
 
     with MemoryStore.open(store) as opened:
@@ -55,9 +55,7 @@ def stats(store: MemoryPlace, as_json: OneJSON = False) -> None:
 
 def check(
     store: MemoryPlace,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Make again what memories are found by: indexes, words, vectors.")
-    ] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Rebuild indexes, words and vectors.")] = False,
 ) -> None:
     """Check the store for damage and lost history. Exit code 1 if there is any, with --repair if any is left."""
     from ewe.longterm.store import MemoryStore

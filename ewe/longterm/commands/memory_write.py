@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Reliability = Annotated[
     float | None,
-    typer.Option(min=0, max=1, help="How far that source can be believed.", show_default="by its kind"),
+    typer.Option(min=0, max=1, help="Reliability of the source.", show_default="by its kind"),
 ]
 
 
@@ -45,12 +45,14 @@ def add(
         str, typer.Argument(help="What to remember; '-' reads one memory per line from standard input.")
     ],
     owner: Owner,
-    memory_id: Annotated[str | None, typer.Option("--id", help="Its id.", show_default="made from the words")] = None,
-    kind: Annotated[str, typer.Option(help="What sort of memory it is.")] = "fact",
-    source: Annotated[str, typer.Option(help="Where it comes from: a kind, or KIND:ID.")] = "user",
+    memory_id: Annotated[
+        str | None, typer.Option("--id", help="The memory's id.", show_default="made from the words")
+    ] = None,
+    kind: Annotated[str, typer.Option(help="Kind of memory.")] = "fact",
+    source: Annotated[str, typer.Option(help="Source: a kind, or KIND:ID.")] = "user",
     reliability: Reliability = None,
     veracity: Annotated[
-        float | None, typer.Option(min=0, max=1, help="How far the memory can be believed.", show_default="scored")
+        float | None, typer.Option(min=0, max=1, help="Veracity of the memory.", show_default="scored")
     ] = None,
     judge: JudgeIfAny = None,
     observed_at: Annotated[
@@ -60,7 +62,7 @@ def add(
         datetime | None, typer.Option("--created-at", help="When it was written down (UTC).", show_default="now")
     ] = None,
 ) -> None:
-    """Add a memory, or one per line; makes the store if there is none. Prints their ids.
+    """Add a memory, or one per line; creates the store if needed. Prints their ids.
 
     With --id or --veracity it is taken as it is given, and compared with nothing.
     """
@@ -131,13 +133,13 @@ def remember(
     ],
     owner: Owner,
     model: Annotated[
-        str | None, typer.Option(help="A chat model that takes the facts.", show_default="rules of English")
+        str | None, typer.Option(help="A chat model that extracts facts.", show_default="rules of English")
     ] = None,
     settings: options.Settings = None,
     judge: JudgeIfAny = None,
     encoder: EncoderName = None,
 ) -> None:
-    """Keep the facts that a conversation's users tell, unverified; makes the store if there is none. Prints them."""
+    """Extract facts from the user messages of a conversation, unverified; creates the store if needed. Prints them."""
     from ewe.longterm.extraction import ConversationMemory, FactExtractor
     from ewe.longterm.query_time import seconds
     from ewe.longterm.rule_facts import facts_by_rules
@@ -187,12 +189,12 @@ def read_messages(file: Path) -> list[Message]:
 def mcp(
     store: MemoryPlace,
     owner: Owner,
-    source: Annotated[str, typer.Option(help="Whose word new memories are: a kind, or KIND:ID.")] = "model:mcp",
+    source: Annotated[str, typer.Option(help="Source of new memories: a kind, or KIND:ID.")] = "model:mcp",
     reliability: Reliability = None,
     judge: JudgeIfAny = None,
     encoder: EncoderName = None,
 ) -> None:
-    """Serve this user's memories over MCP on standard input and output; makes the store if there is none."""
+    """Serve this user's memories over MCP on standard input and output; creates the store if needed."""
     from ewe.longterm.agent.memory_mcp import MemoryServer, mcp_app
     from ewe.longterm.memory_api import Memory as Memories
     from ewe.verification.endpoint.completer import API_KEY_VARIABLE
