@@ -166,7 +166,7 @@ class Evaluation:
                     findings.add(one)
                     recorded.add(one)
             others = job.total_answers() - len(recorded.answers) - 1
-            with recording(findings, "answers", job.total(), recorded.num_finished, others) as take:
+            with recording(findings, "answers and grades", job.total(), recorded.num_finished, others) as take:
                 run(job, recorded, take)
         return Run("this run", settings, findings.records)
 

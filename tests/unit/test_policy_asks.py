@@ -66,6 +66,13 @@ def test_the_probability_is_that_of_the_sentence() -> None:
     assert reply.mean_prob != pytest.approx(math.exp(fmean(logprobs)), abs=1e-4)
 
 
+def test_drafts_of_a_greedy_request_may_be_drawn_with_a_temperature_of_their_own() -> None:
+    same, _ = replies_to(*[Ask()] * 4, goes_on="Ah. Dr. Bee fell. And so on.", strength=1.0)
+    drawn, _ = replies_to(*[Ask(temperature=1.0)] * 4, goes_on="Ah. Dr. Bee fell. And so on.", strength=1.0)
+    assert len({reply.text for reply in same}) == 1
+    assert len({reply.text for reply in drawn}) > 1
+
+
 def prompts_and_encodings(bench: AskingBench, words: str) -> tuple[set[str], int]:
     """All prompts as the model saw them, and how often it encoded these words."""
     prompts, count = set(), 0

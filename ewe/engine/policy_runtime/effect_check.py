@@ -2,13 +2,14 @@
 
 import json
 import logging
+import math
 from collections.abc import Mapping
 from typing import Any, get_args
 
 from ewe.config.config_engine import MOST_WORDINGS
 from ewe.engine import effects
 from ewe.engine.field_check import check_fields, check_sentences
-from ewe.engine.side_texts import Ask, Decide, Reply
+from ewe.engine.side_texts import Ask, Decide, Generate, Reply
 from ewe.types import FinishReason
 
 _log = logging.getLogger(__name__)
@@ -37,8 +38,16 @@ def check_effect(effect: object, num_sentences: int) -> None:
             check_sentences((sentence,), num_sentences + 1, by)
         case effects.Draw(count=count) if not 1 <= count <= MOST_WORDINGS:
             raise ValueError(f"Draw: count must be 1 to {MOST_WORDINGS}, got {count}")
+        case Generate(asks=asks):
+            for ask in asks:
+                _check_temperature(ask)
         case Decide(data=data):
             _check_data(data)
+
+
+def _check_temperature(ask: Ask) -> None:
+    if ask.temperature is not None and not 0 <= ask.temperature < math.inf:
+        raise ValueError(f"Ask: temperature must be 0 or more, got {ask.temperature}")
 
 
 def _check_data(data: Mapping[Any, Any]) -> None:
@@ -63,9 +72,10 @@ def refuse_undeclared(policy: effects.Policy, effect: object, holds_text: bool) 
 
 
 def check_ending(ending: object) -> None:
-    """Raises TypeError for what no policy can return."""
+    """Raises TypeError or ValueError for what no policy can return."""
     if isinstance(ending, Ask):
         check_fields(ending)
+        _check_temperature(ending)
     elif not isinstance(ending, Reply) and ending not in (None, *get_args(FinishReason)):
         raise TypeError(f"it returned {ending!r:.80}: return an Ask, a Reply, why the answer ends ('stop'), or nothing")
 
