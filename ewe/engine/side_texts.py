@@ -29,10 +29,11 @@ class Ask:
     what follows is written. max_tokens: None for as many as the request's answer may still have. top_logprobs: how many
     of the likeliest tokens the reply names. attention: whether it tells how its text was read. What is asked with the
     request's prompt is drawn under all of its sampling parameters, anything else with its temperature, top_p, top_k and
-    min_p. temperature: in place of the request's, so that drafts differ. frame: follows `begin`, with the passages at its {passages} instead of where memory would stand. sentence:
-    how the sentence began that `begin` ends in ("" if it has yet to begin): the text goes on until that has surely
-    ended; None: to its limit. shared: the words up to whose end other prompts begin like this one ("": up to the end of
-    the passages), which is then encoded once; None: nothing is shared. kept: special tokens that stay in the text.
+    min_p. temperature: in place of the request's, so that drafts differ. frame: follows `begin`, with the passages at
+    its {passages} instead of where memory would stand. sentence: how the sentence began that `begin` ends in ("" if it
+    has yet to begin): the text goes on until that has surely ended; None: to its limit. shared: the words up to whose
+    end other prompts begin like this one ("": up to the end of the passages), which is then encoded once; None: nothing
+    is shared. kept: special tokens that stay in the text.
     """
 
     text: str | None = None
