@@ -109,7 +109,7 @@ def share_said(cases: list[tuple[str, str]]) -> float:
 
 def test_most_of_what_restricts_must_not_be_left_out_and_most_of_the_rest_may() -> None:
     assert share_said(RESTRICTED + CONDITIONS) <= 0.15
-    assert share_said(FREE + WHATEVER_FOLLOWS) >= 0.6
+    assert share_said(FREE + WHATEVER_FOLLOWS) >= 0.65
     assert share_said([(sentence, sentence) for _, sentence in RESTRICTED + CONDITIONS]) >= 0.95
 
 
