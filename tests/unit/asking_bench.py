@@ -18,8 +18,8 @@ from ewe.types.sampling_params import SamplingParams
 
 
 def scripted(steps: Callable[[str], Asking], composes: bool = False) -> Policy:
-    """A policy from a generator function of the question."""
-    return Policy(lambda answer, settings: steps(answer.question), asks=True, composes=composes)
+    """A policy from a generator function of the question, which may ask and have texts checked."""
+    return Policy(lambda answer, settings: steps(answer.question), asks=True, verifies=True, composes=composes)
 
 
 class AskingBench(Bench):
