@@ -156,6 +156,6 @@ def test_a_run_goes_on_with_the_batches_that_it_would_have_had(corpus):
     def encode(pack):
         return [len(pack.texts)], [[len(claim.text)] for claim in pack.claims]
 
-    first = list(islice(Batches(corpus, encode, seed=1, batch_claims=40, start=0), 6))
-    assert list(islice(Batches(corpus, encode, seed=1, batch_claims=40, start=4), 2)) == first[4:]
+    first = list(islice(Batches(corpus, encode, seed=1, batch_claims=40, start=0, retrieved=0.3), 6))
+    assert list(islice(Batches(corpus, encode, seed=1, batch_claims=40, start=4, retrieved=0.3), 2)) == first[4:]
     assert all(len(labels) == len(own) for batch in first for (_, own), labels in batch)
