@@ -85,8 +85,9 @@ def train(args: argparse.Namespace) -> None:
         done = (time.monotonic() - start) / (60 * args.minutes)
         if done >= 1 or time.monotonic() - probed > _PROBED_S:
             probed = time.monotonic()
+            shown = [one for one in kept if done >= 1 or one.source != "requests"]  # whole articles: long to read
             with average.in_place():
-                print(step, round(done, 2), json.dumps(finder.figures(kept)), flush=True)
+                print(step, round(done, 2), json.dumps(finder.figures(shown)), flush=True)
                 export_reader(args.run_dir / "reader.safetensors", finder.model)
         if done >= 1:
             return

@@ -17,10 +17,11 @@ _ARTICLES = words_of("a an the")
 _CONDITIONS = words_of(
     "for under above over below up if unless except before until when while only without will shall would might may"
 )
-_EXCEPTIONS = words_of("unless except excepting excluding apart other but if provided with")  # as they begin
+_EXCEPTING = words_of("unless except excepting excluding")
+_EXCEPTIONS = _EXCEPTING | words_of("apart other but if provided with")  # as they begin
 _RANKS = words_of("second third fourth fifth sixth seventh eighth ninth tenth nd rd th")  # "2nd" is two words
 _RESERVATIONS = {
-    **dict.fromkeys(words_of("unless except excepting excluding"), ""),
+    **dict.fromkeys(_EXCEPTING, ""),
     **{"apart": "from", "other": "than", "exception": "of", "subject": "to", "provided": "that", "providing": "that"},
 }
 """Words that begin one, with the word that must stand behind them."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ewe.text.english import FUNCTION_WORDS, PREPOSITIONS, normal_form, words_of
+from ewe.verification.sentence_words import WORD
 
 NEGATIONS = words_of("not no never none neither nor without cannot nobody nothing")
 _CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|[()–—]")
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _ENDS = words_of("but although though because while whereas instead")
 _CONDITIONS = words_of("if unless when until where provided")
 _EXCLUDING = PREPOSITIONS - {"by"}
@@ -70,7 +70,7 @@ def is_negation(low: str) -> bool:
 
 def _clauses(text: str) -> Iterator[list[str]]:
     """The folded words of each clause."""
-    return ([match[0].lower() for match in _TOKEN.finditer(clause)] for clause in _CLAUSE_END.split(text))
+    return ([match[0].lower() for match in WORD.finditer(clause)] for clause in _CLAUSE_END.split(text))
 
 
 def _of_clause(low: list[str]) -> Iterator[Negation]:

@@ -9,7 +9,8 @@ from functools import lru_cache
 from ewe.text.english import FUNCTION_WORDS, MONTHS, normal_form, words_of
 from ewe.verification.extraction.verbs import AUXILIARY_FORMS, PLAIN_VERBS
 
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
+WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
+"""A number, or a word with its apostrophes, as it is written."""
 _BREAK = re.compile(r"[,;:()–—]")
 _VERBS = AUXILIARY_FORMS | PLAIN_VERBS
 _JOINTS = (" ", "-", ". ")  # What stands between the words of one name.
@@ -47,7 +48,7 @@ def read_words(text: str) -> SentenceWords:
     names: list[tuple[int, Name]] = []
     breaks: set[int] = set()
     name_end = word_end = 0
-    for match in _WORD.finditer(text):
+    for match in WORD.finditer(text):
         word = match[0].lower()
         if _BREAK.search(text, word_end, match.start()):
             breaks.add(len(low))

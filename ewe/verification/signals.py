@@ -5,7 +5,6 @@ A sentence that repeats its evidence with one word changed is what judges read p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,8 +12,8 @@ from functools import lru_cache
 from ewe.text.english import FUNCTION_WORDS, MONTHS, NUMBER_WORDS, ORDINALS, SAME_WORDS, normal_form, words_of
 from ewe.types import Passage
 from ewe.verification.negations import NEGATIONS, negations_of
+from ewe.verification.sentence_words import WORD
 
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NUMBERS = frozenset({*MONTHS, *NUMBER_WORDS, *ORDINALS}) - {"may", "march", "mar", "second", "one"}
 _SAID_ANYWAY = (FUNCTION_WORDS - _NUMBERS) | NEGATIONS
 _FEW, _ENOUGH = 3, 6  # Missing words that a change leaves, and words below which they are no small part.
@@ -60,10 +59,11 @@ def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     names = _missing_names(claimed, own, context)
     missing = claimed.content - context.stems | claimed.content & names
     is_alike = not _says_much_more(own, claimed)
+    negations = len(negations_of(claim))
     return (
         float(bool(claimed.numbers - context.numbers)),
         float(bool(names)),
-        float((claimed.negations > 0 or is_alike) and claimed.negations % 2 != _negations(claim, sentence, led) % 2),
+        float((negations > 0 or is_alike) and negations % 2 != _negations(claim, sentence, led) % 2),
         len(missing) / max(1, len(claimed.content)),
         float(len(claimed.content) >= _ENOUGH and 1 <= len(missing) <= _FEW),
         float(not claimed.degrees <= own.degrees),
@@ -190,7 +190,6 @@ class _Text:
     numbered: dict[str, set[str]]
     opening: frozenset[str]
     degrees: frozenset[str]
-    negations: int
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
@@ -203,7 +202,7 @@ def _read(text: str) -> _Text:
     opening: set[str] = set()
     degrees: set[str] = set()
     name_end = 0
-    for match in _TOKEN.finditer(text):
+    for match in WORD.finditer(text):
         low = match[0].lower()
         word = normal_form(low)
         words.append(word)
@@ -221,5 +220,5 @@ def _read(text: str) -> _Text:
             if match.start() == 0:
                 opening.add(word)
     stems = frozenset(words)
-    sets = (tuple(full_names), numbered, frozenset(opening), frozenset(degrees), len(negations_of(text)))
+    sets = (tuple(full_names), numbered, frozenset(opening), frozenset(degrees))
     return _Text(tuple(words), stems, stems - _SAID_ANYWAY, frozenset(numbers), names, *sets)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
+from ewe.text.topic import share_of, stems_of
 from judge_training.claim_corpus import Claim, Corpus, Pack, Text, is_held_out
 from judge_training.edits import falsified
 from judge_training.pairs import Label, Pair, sentences_of
@@ -98,9 +99,8 @@ def _article_pack(
     if rng.random() < 0.25 and (others := [text for text in rng.sample(texts, 8) if len(text.text) < room]):
         shown.append(others[0])
     rng.shuffle(shown)
-    claims = [claim for home in homes for claim in about[home]]
+    claims = [claim for home in homes for claim in (about[home] if held_out else _thinned(rng, corpus, about[home]))]
     if not held_out:
-        claims = [claim for home in homes for claim in _thinned(rng, corpus, about[home])]
         claims += _near_copies(rng, shown)
         stranger = about[rng.choice(list(about))]
         claims += [
@@ -116,19 +116,13 @@ def _entailment_alone(claims: Sequence[Claim]) -> bool:
 def _thinned(rng: Random, corpus: Corpus, claims: Sequence[Claim]) -> list[Claim]:
     """The claims about a passage; of `entailment` a few, those whose words tell the least about their label."""
     kept = [claim for claim in claims if claim.source != "entailment"]
+    known = stems_of(" ".join(corpus.texts[name].text for name in claims[0].home))
     for label in Label:
         own = [claim for claim in claims if claim.source == "entailment" and claim.label is label]
         sign = -1 if label is Label.SUPPORTED else 1
-        own.sort(key=lambda claim: sign * _nearness(claim, corpus) + 0.1 * rng.random())
+        own.sort(key=lambda claim: sign * share_of(stems_of(claim.text), known) + 0.1 * rng.random())
         kept += own[:_ENTAILMENT]
     return kept
-
-
-def _nearness(claim: Claim, corpus: Corpus) -> float:
-    """The share of a claim's words that its passages have."""
-    known = set(" ".join(corpus.texts[name].text for name in claim.home).lower().split())
-    words = claim.text.lower().split()
-    return sum(word in known for word in words) / max(1, len(words))
 
 
 def _apart(rng: Random, corpus: Corpus, claims: Sequence[Claim], shown: Sequence[Text]) -> list[Claim]:

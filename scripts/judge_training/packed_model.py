@@ -51,7 +51,7 @@ class PackedModel:
         self._adapter = nn.ParameterList(parameter for _, parameter in adapted)
         for name, parameter in adapted:
             parameter.data = parameter.data.float()
-            parameter.requires_grad_(layer_of(name) >= first_layer)
+            parameter.requires_grad_(_layer_of(name) >= first_layer)
         self.trained = nn.ParameterList(p for p in self._adapter if p.requires_grad)
         self._causal = self.module.get_base_model()
 
@@ -90,12 +90,11 @@ class PackedModel:
         rows = [shared + [token for one in own for token in one] for shared, own in packs]
         ids = padded(rows, 0).to(self.device)
         positions = padded([_positions(*pack) for pack in packs], 0).to(self.device)
-        visible = _mask(padded([_owners(*pack) for pack in packs], _NOBODY).to(self.device))
-        added = torch.zeros_like(visible, dtype=self._causal.dtype).masked_fill(~visible, -1e9)
+        mask = _mask(padded([_owners(*pack) for pack in packs], _NOBODY).to(self.device), self._causal.dtype)
         in_bfloat16 = torch.autocast(self.device.type, torch.bfloat16, enabled=self._causal.dtype == torch.bfloat16)
         with in_bfloat16, disable_input_dtype_casting(self.module):
             states = self._causal.model(
-                input_ids=ids, position_ids=positions, attention_mask=added, use_cache=False
+                input_ids=ids, position_ids=positions, attention_mask=mask, use_cache=False
             ).last_hidden_state
         row, end = zip(*((n, end) for n, pack in enumerate(packs) for end in _ends(*pack)), strict=True)
         last = states[list(row), list(end)].float()
@@ -107,7 +106,7 @@ class PackedModel:
         save_adapter(self.module, self._adapter, directory)
 
 
-def layer_of(name: str) -> int:
+def _layer_of(name: str) -> int:
     """The layer that a parameter of this name belongs to."""
     return int(name.split(".layers.")[1].split(".")[0])
 
@@ -139,11 +138,11 @@ def _ends(shared: Sequence[int], own: Sequence[Sequence[int]]) -> Iterator[int]:
     return (len(shared) + end - 1 for end in accumulate(map(len, own)))
 
 
-def _mask(owners: Tensor) -> Tensor:
-    """bool [packs, 1, tokens, tokens]: causal; what belongs to one claim is hidden from the others.
+def _mask(owners: Tensor, dtype: torch.dtype) -> Tensor:
+    """dtype [packs, 1, tokens, tokens], to be added to scores: causal, and no claim sees another.
 
     Padding sees what is shared, too: a row without anything to see could be NaN.
     """
     asking, asked = owners[:, :, None], owners[:, None, :]
-    visible = (asking == asked) | (asked == 0)
-    return (visible & torch.ones_like(visible).tril())[:, None]
+    visible = ((asking == asked) | (asked == 0)).tril()
+    return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, -1e9)[:, None]

@@ -6,7 +6,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -58,13 +58,15 @@ def read_questions(data: Path) -> list[Question]:
     for row in read_rows(data / "squad2" / "questions.jsonl"):
         answers = row["answers"] if row["answerable"] else []
         found += _about("squad", titles[row["passage"]], row["question"], answers)
-    for _, title, one in read_xquad(data):
+    xquad = list(read_xquad(data))
+    for _, title, one in xquad:
         for row in one["qas"]:
             passage = {"title": title, "text": one["context"]}
             found += _about("xquad", passage, row["question"], [answer["text"] for answer in row["answers"]])
     for row in read_rows(WRITTEN / "questions.jsonl"):
         found += [Question("written", row["title"], row["sentences"], *one) for one in row["questions"]]
-    return [*found, *_requests(data)]
+    articles = [(row["title"], row["text"]) for row in read_rows(data / "wikitext_training" / "passages.jsonl")]
+    return [*found, *_requests([*articles, *((title, one["context"]) for _, title, one in xquad)])]
 
 
 def is_held_out(question: Question) -> bool:
@@ -94,11 +96,10 @@ def epoch(questions: Sequence[Question], number: int) -> list[Pair]:
     return pairs
 
 
-def _requests(data: Path) -> Iterator[Question]:
-    """Requests about articles of wikitext_training and XQuAD, whose sentences are numbered from 1."""
+def _requests(paragraphs: Iterable[tuple[str, str]]) -> Iterator[Question]:
+    """Requests about articles, whose sentences are numbered from 1; paragraphs: each behind its article's title."""
     articles: dict[str, list[str]] = {}
-    told = [(row["title"], row["text"]) for row in read_rows(data / "wikitext_training" / "passages.jsonl")]
-    for title, text in [*told, *((title, one["context"]) for _, title, one in read_xquad(data))]:
+    for title, text in paragraphs:
         articles.setdefault(title, []).extend(sentences_in(text))
     for row in read_rows(WRITTEN / "requests.jsonl"):
         answers = [number - 1 for number in row["answers"]]

@@ -133,7 +133,7 @@ def answer_params(own: SamplingParams, ask: Ask, num_written: int, seed: int) ->
     return replace(
         own,
         n=1,
-        temperature=temperature_of(own, ask),
+        temperature=_temperature(own, ask),
         seed=seed,
         max_tokens=limit,
         min_tokens=min(max(own.min_tokens - num_written, 0), limit),
@@ -145,7 +145,7 @@ def inner_params(own: SamplingParams, ask: Ask, seed: int) -> SamplingParams:
     """For a text that the reader does not get: no stops, biases, penalties or schema of the answer."""
     return SamplingParams(
         max_tokens=ask.max_tokens or own.max_tokens,
-        temperature=temperature_of(own, ask),
+        temperature=_temperature(own, ask),
         top_p=own.top_p,
         top_k=own.top_k,
         min_p=own.min_p,
@@ -155,7 +155,7 @@ def inner_params(own: SamplingParams, ask: Ask, seed: int) -> SamplingParams:
     )
 
 
-def temperature_of(own: SamplingParams, ask: Ask) -> float:
+def _temperature(own: SamplingParams, ask: Ask) -> float:
     """The temperature of an Ask, else the request's."""
     return own.temperature if ask.temperature is None else ask.temperature
 

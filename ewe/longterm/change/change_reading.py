@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -112,5 +112,5 @@ def _dates_an_event_otherwise(older: str, newer: str) -> bool:
     return (older_words <= newer_words or newer_words <= older_words) and _PRESENT.search(f"{older} {newer}") is None
 
 
-_reader = Lazy(partial(trained_further, MODEL, "change", MAX_TOKENS))
+_reader = Lazy(lambda: trained_further(MODEL, "change", MAX_TOKENS))
 _thresholds = Lazy(lambda: Thresholds(**json.loads((MODEL / "thresholds.json").read_bytes())))

@@ -17,21 +17,8 @@ _REPEAT_AFTER_S = 60.0
 _WORDS = frozenset(
     (
         *("v1", "v2", "batches", "cancel", "chat", "completions", "content", "count_tokens", "detokenize", "docs"),
-        *(
-            "embed",
-            "embeddings",
-            "input_items",
-            "input_tokens",
-            "feedback",
-            "files",
-            "health",
-            "history",
-            "memories",
-            "messages",
-            "metrics",
-            "models",
-            "openapi.json",
-        ),
+        *("embed", "embeddings", "feedback", "files", "health", "history", "input_items", "input_tokens", "memories"),
+        *("messages", "metrics", "models", "openapi.json"),
         *("page", "icon.svg", "memories.js", "page.css", "page.js", "start.json", "ping", "ready", "rerank"),
         *("responses", "restore", "search", "superseded", "tokenize", "verify", "version", "why"),
     )

@@ -165,8 +165,9 @@ class _Answer:
             self._replica.failed += 1
             fields = {"replica": self._replica.name, "state": self._replica.state}
             _log.warning("broken off", extra={"fields": fields})
-            lost = f"\n\n{_LOST.record_for(self._path)}{end_of_stream(self._path)}"
-            end = lost.encode() if self._is_stream else None
+            end = None
+            if self._is_stream:
+                end = f"\n\n{_LOST.record_for(self._path)}{end_of_stream(self._path)}".encode()
         if end is not None:  # else there is none, so that nobody takes the answer for whole
             await send({"type": "http.response.body", "body": end})
 
